@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import structlog
 from django.utils import timezone
 
+from ioportal.alerts import attempts
 from ioportal.alerts.connections import AnswerLost, NotSent, Withdrawn
 from ioportal.alerts.deliveries import deliver
 from ioportal.alerts.models import Notification
-from ioportal.visible_text import visible_text
 
 log = structlog.get_logger()
 
 RETRY_AFTER = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 240, 720, 1_440))
-_RESPONSE = 500  # characters
 _State = Notification.State
 
 
@@ -58,10 +58,15 @@ def discard(notification: Notification, by: str) -> bool:
 
 def recover() -> None:
     """Return what an ended worker had claimed to the outbox; what it was ending is uncertain."""
-    Notification.objects.filter(state=_State.SENDING).update(
-        state=_State.WAITING, claim=None, next_attempt_at=timezone.now()
+    attempts.end(
+        Notification.objects.filter(state=_State.SENDING),
+        state=_State.WAITING,
+        response="The worker ended before the end of the message.",
+        claim=None,
+        next_attempt_at=timezone.now(),
     )
-    Notification.objects.filter(state=_State.ENDING).update(
+    attempts.end(
+        Notification.objects.filter(state=_State.ENDING),
         state=_State.UNCERTAIN,
         response="The worker ended before the server answered.",
         finished_at=timezone.now(),
@@ -93,12 +98,12 @@ def _send(key: int) -> None:
     except NotSent as error:
         _retry(notification, claim, error)
     except AnswerLost as error:
-        mine.update(state=_State.UNCERTAIN, response=_response(error), finished_at=now())
+        attempts.end(mine, state=_State.UNCERTAIN, response=str(error), finished_at=now())
         log.warning("notification_uncertain", notification=key, error=str(error))
     except Withdrawn:
         log.info("notification_withdrawn", notification=key)
     else:
-        mine.update(state=_State.SENT, response=_response(answer), finished_at=now())
+        attempts.end(mine, state=_State.SENT, response=answer, finished_at=now())
         log.info("notification_sent", notification=key)
 
 
@@ -107,23 +112,19 @@ def _retry(notification: Notification, claim: uuid.UUID, error: NotSent) -> None
 
     Others of its channel wait as well: mails must not wait for a frozen server again and again.
     """
-    attempts = notification.attempts + 1
+    number = notification.attempts + 1
     mine = Notification.objects.filter(pk=notification.pk, claim=claim)
-    is_over = error.is_permanent or attempts > len(RETRY_AFTER)
+    is_over = error.is_permanent or number > len(RETRY_AFTER)
     now = timezone.now()
-    outcome = (
+    outcome: dict[str, Any] = (
         {"state": _State.FAILED, "finished_at": now}
         if is_over
-        else {"state": _State.WAITING, "next_attempt_at": now + RETRY_AFTER[attempts - 1]}
+        else {"state": _State.WAITING, "next_attempt_at": now + RETRY_AFTER[number - 1]}
     )
-    mine.update(attempts=attempts, claim=None, response=_response(error), **outcome)
+    attempts.end(mine, attempts=number, claim=None, response=str(error), **outcome)
     if notification.channel and not error.is_permanent:
         others = Notification.objects.due().filter(channel=notification.channel)
         others.update(next_attempt_at=now + RETRY_AFTER[0])
     log.warning(
         "notification_not_sent", notification=notification.pk, error=str(error), over=is_over
     )
-
-
-def _response(answer: object) -> str:
-    return visible_text(str(answer))[:_RESPONSE]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Self
 
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Upper
 
 from ioportal.alerts.models.channel import Channel
 from ioportal.alerts.outcomes import Outcome, Step
@@ -110,6 +112,14 @@ class Notification(models.Model):
                 condition=Q(state="waiting"),
             ),
             models.Index(name="notification_recipient", fields=["recipient", "-created_at"]),
+            # The list of mails: latest first, also by state, and search.
+            models.Index(name="notification_recent", fields=["-created_at", "-id"]),
+            models.Index(name="notification_state", fields=["state", "-created_at"]),
+            GinIndex(
+                OpClass(Upper("subject"), "gin_trgm_ops"),
+                OpClass(Upper("text"), "gin_trgm_ops"),
+                name="notification_words",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(name="notification_key", fields=["key"], condition=~Q(key="")),

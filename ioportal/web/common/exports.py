@@ -127,6 +127,8 @@ def _json_pieces(
 def _cell(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, list | dict):
+        return json.dumps(value, default=_json_value)
     if isinstance(value, str) and _is_formula(value):
         return f"'{value}"
     return "" if value is None else value

@@ -1,32 +1,27 @@
-"""Mails about cases: all of them, and one of them as it is sent."""
+"""Mails: all of them, and one of them as it is sent."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ioportal.alerts import outbox
-from ioportal.alerts.models import Notification
+from ioportal.alerts.models import CaseDecision, Notification
 from ioportal.web.common import exports
-from ioportal.web.common.requests import parameter
+from ioportal.web.common.pagination import COUNTED
+from ioportal.web.mails.mail_list import MailList
 from ioportal.web.mails.preview import Preview
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.http import HttpResponseBase
 
-    from ioportal.alerts.models import NotificationQuerySet
     from ioportal.web.common.requests import UserRequest
 
-_LISTED = 40
-_COLUMNS = ("id", "state", "recipient", "subject", "created_at", "finished_at")
-_STAFF_COLUMNS = ("address", "reason", "released_by", "attempts", "response")
+_LISTED_DECISIONS = 40
 _ACTIONS = {  # of staff: what they do, and what is said then
     "send": (outbox.release, "The mail is in the outbox."),
     "discard": (outbox.discard, "The mail is discarded."),
@@ -37,13 +32,13 @@ _ACTIONS = {  # of staff: what they do, and what is said then
 @exports.accept("csv", "json")
 def mail_list(request: UserRequest) -> HttpResponseBase:
     """List mails, the latest first."""
-    mails = Notification.objects.visible_to(request.user)
+    mails = MailList(request.user, request.GET)
     if exports.requested_format(request):
-        columns = (*_COLUMNS, *(_STAFF_COLUMNS if request.user.is_staff else ()))
-        return exports.response(request, "mails", {}, columns, _rows(mails, columns))
-    page = Paginator(mails, _LISTED).get_page(parameter(request, "page"))
-    drafts = mails.filter(state=Notification.State.DRAFT).count()
-    return render(request, "mails/list.html", {"section": "mails", "mails": page, "drafts": drafts})
+        if mails.errors:
+            return exports.invalid_query(mails.errors)
+        about = {"at_most": COUNTED}
+        return exports.response(request, "mails", about, mails.columns, mails.export_rows())
+    return render(request, "mails/list.html", {"section": "mails", "mails": mails})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -56,9 +51,12 @@ def mail(request: UserRequest, pk: int) -> HttpResponseBase:
         _act(request, notification)
         return redirect("mail", pk)
     state, states = notification.state, Notification.State
+    decisions = CaseDecision.objects.filter(case__notifications__notification=notification)
     context = {
         "section": "mails",
         "mail": notification,
+        "log": notification.delivery_log.all(),
+        "decisions": decisions.select_related("case__filesystem")[:_LISTED_DECISIONS],
         "cases": [row.case for row in notification.cases.select_related("case__filesystem")],
         "may_send": state in {states.DRAFT, states.FAILED, states.UNCERTAIN},
         "may_discard": state in {states.DRAFT, states.WAITING, states.FAILED},
@@ -84,8 +82,3 @@ def _act(request: UserRequest, notification: Notification) -> None:
         messages.success(request, done)
     else:
         messages.error(request, "The mail was changed meanwhile. Look at its state.")
-
-
-def _rows(mails: NotificationQuerySet, columns: tuple[str, ...]) -> Iterator[list[Any]]:
-    for row in mails.values_list(*columns).iterator():
-        yield list(row)

@@ -12,6 +12,7 @@ from ioportal.studies.job_filters import JobFilter
 from ioportal.studies.panda_filters import PandaFilter
 from ioportal.web.cases.inbox import CaseFilter
 from ioportal.web.ingest.segments import SegmentFilter
+from ioportal.web.mails.mail_list import MailFilter
 from tests.properties import examples
 from tests.web.routing import routes
 
@@ -56,7 +57,7 @@ PAGES = {  # and their parameters
     "/tour/mailbox/x/html/": [],
     "/search/": ["q", "format"],
     "/styleguide/": [],
-    "/mails/": ["page", "format"],
+    "/mails/": [*MailFilter.base_filters, "page", "format"],
     "/mails/{mail}/": [],
     "/mails/{mail}/html/": [],
     "/mails/{mail}/timeline-1.png": [],
