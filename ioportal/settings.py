@@ -40,6 +40,7 @@ INSTALLED_APPS = [
     "ioportal.alerts",
     "ioportal.api",
     "ioportal.web",
+    "ioportal.account",
     "ioportal.demo",
 ]
 
@@ -219,6 +220,9 @@ MINUTES_RETENTION = env.retention("IOPORTAL_MINUTES_RETENTION", "180d")
 TOTALS_RETENTION = env.retention("IOPORTAL_TOTALS_RETENTION", "400d")
 POLLS_RETENTION = env.retention("IOPORTAL_POLLS_RETENTION", "400d")
 TEN_MINUTES_RETENTION = env.retention("IOPORTAL_TEN_MINUTES_RETENTION", "forever")
+# Of texts of mails with their delivery logs, and of decisions about mails.
+MAILS_RETENTION = env.retention("IOPORTAL_MAILS_RETENTION", "400d")
+MAIL_DECISIONS_RETENTION = env.retention("IOPORTAL_MAIL_DECISIONS_RETENTION", "180d")
 # If the licence of the database allows it.
 COMPRESSED_AFTER = env.duration("IOPORTAL_COMPRESSED_AFTER", "3d")
 

@@ -24,6 +24,8 @@ LOOK_UP_ADDRESSES: Final = "ioportal.alerts.tasks.look_up_addresses"
 WRITE_DIGESTS: Final = "ioportal.alerts.tasks.write_digests"
 COPY_MAILS: Final = "ioportal.alerts.tasks.copy_mails"
 READ_BOUNCES: Final = "ioportal.alerts.tasks.read_bounces"
+WRITE_OWN_MAILS: Final = "ioportal.alerts.tasks.write_own_mails"
+RETAIN_MAILS: Final = "ioportal.alerts.tasks.retain_mails"
 
 
 def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
@@ -40,4 +42,6 @@ def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
         WRITE_DIGESTS: timedelta(minutes=10),
         COPY_MAILS: timedelta(minutes=1),
         READ_BOUNCES: timedelta(minutes=2),
+        WRITE_OWN_MAILS: timedelta(minutes=1),
+        RETAIN_MAILS: timedelta(days=1),
     }

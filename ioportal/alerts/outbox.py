@@ -30,6 +30,7 @@ def release(notification: Notification, by: str) -> bool:
     """Send a draft, or an uncertain or failed one again; return whether its state allowed it."""
     allowed = [_State.DRAFT, _State.FAILED, _State.UNCERTAIN]
     waiting = Notification.objects.filter(pk=notification.pk, state__in=allowed)
+    waiting = waiting.exclude(text="")  # removed by retention
     return bool(
         waiting.update(
             state=_State.WAITING,

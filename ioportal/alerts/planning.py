@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _DAY = timedelta(days=1)
 _CONSIDERED = (Case.State.OPEN, Case.State.ACKNOWLEDGED, Case.State.SUPPRESSED)
+_REQUESTED = (Notification.Kind.DIGEST, Notification.Kind.REPORT)  # count for no limit
 _FROM_POLICY = {field.name for field in fields(Policy)} - {"zone", "fresh", "growth"}
 
 
@@ -148,6 +149,7 @@ def _mailed(since: datetime) -> Iterator[Mailed]:
     earlier = Notification.objects.all().to_users()
     earlier = earlier.filter(created_at__gt=since, kind__in=about_cases)
     earlier = earlier.exclude(state=Notification.State.DISCARDED)
+    earlier = earlier.exclude(kind__in=_REQUESTED)
     for recipient, filesystem, at in earlier.values_list(
         "recipient", "filesystem__name", "created_at"
     ):

@@ -10,10 +10,12 @@ from ioportal.alerts import (
     copies,
     follow_ups,
     outbox,
+    own_mails,
     planning,
+    retention,
 )
 from ioportal.alerts.digests import schedule
-from ioportal.stage_runs import drain_alone, failures_recorded
+from ioportal.stage_runs import drain, drain_alone, failures_recorded
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
@@ -58,3 +60,16 @@ def copy_mails() -> None:
 def read_bounces() -> bool:
     """Apply the bounces in the mailbox; return whether some are left."""
     return drain_alone("bounces", bounces.read_mailbox)
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def write_own_mails() -> None:
+    """Write the mails that users asked for about their own jobs."""
+    own_mails.write()
+
+
+@shared_task
+def retain_mails() -> None:
+    """Remove old texts of mails and old decisions."""
+    with failures_recorded("mail retention"):
+        drain(retention.remove_old)

@@ -7,6 +7,7 @@ import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
@@ -24,12 +25,15 @@ class TokenQuerySet(models.QuerySet["Token"]):
     """Questions about tokens."""
 
     def valid(self, now: datetime) -> Self:
-        """Tokens that are neither revoked nor expired."""
-        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+        """Tokens that are neither revoked nor expired, and of no inactive user."""
+        is_in_use = Q(user=None) | Q(user__is_active=True)
+        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), is_in_use, revoked_at=None)
 
     def for_secret(self, secret: str, now: datetime) -> Token | None:
         """Return the valid token of a secret and record its use."""
-        token = self.valid(now).select_related("source").filter(digest=_digest(secret)).first()
+        token = (
+            self.valid(now).select_related("source", "user").filter(digest=_digest(secret)).first()
+        )
         if token and (token.last_used_at is None or now - token.last_used_at > _USE_RECORDED_EVERY):
             self.filter(pk=token.pk).update(last_used_at=now)
         return token
@@ -55,10 +59,14 @@ class Token(models.Model):
         INGEST = "ingest", "send batches of one source"
         METRICS = "metrics", "read the portal's metrics"
         BOUNCES = "bounces", "report bounced mails"
+        OWN_JOBS = "own-jobs", "read reports of a user's jobs"
 
     name = models.CharField(max_length=128, blank=True)  # label, such as the host of the agent
     scope = models.CharField(max_length=8, choices=Scope)
     source = models.ForeignKey(Source, models.CASCADE, null=True, blank=True, related_name="tokens")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="tokens"
+    )
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -74,7 +82,13 @@ class Token(models.Model):
                 condition=Q(scope="ingest", source__isnull=False)
                 | ~Q(scope="ingest") & Q(source__isnull=True),
                 violation_error_message="A token to send batches belongs to one source.",
-            )
+            ),
+            models.CheckConstraint(
+                name="token_of_a_user",
+                condition=Q(scope="own-jobs", user__isnull=False)
+                | ~Q(scope="own-jobs") & Q(user__isnull=True),
+                violation_error_message="A token to read reports of jobs belongs to one user.",
+            ),
         ]
 
     def __str__(self) -> str:

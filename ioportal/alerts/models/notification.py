@@ -115,11 +115,14 @@ class Notification(models.Model):
             # The list of mails: latest first, also by state, and search.
             models.Index(name="notification_recent", fields=["-created_at", "-id"]),
             models.Index(name="notification_state", fields=["state", "-created_at"]),
+            models.Index(Upper("address"), name="notification_address"),
             GinIndex(
                 OpClass(Upper("subject"), "gin_trgm_ops"),
                 OpClass(Upper("text"), "gin_trgm_ops"),
                 name="notification_words",
             ),
+            # Retention.
+            models.Index(name="notification_text", fields=["finished_at"], condition=~Q(text="")),
         ]
         constraints = [
             models.UniqueConstraint(name="notification_key", fields=["key"], condition=~Q(key="")),

@@ -58,7 +58,7 @@ def mail(request: UserRequest, pk: int) -> HttpResponseBase:
         "log": notification.delivery_log.all(),
         "decisions": decisions.select_related("case__filesystem")[:_LISTED_DECISIONS],
         "cases": [row.case for row in notification.cases.select_related("case__filesystem")],
-        "may_send": state in {states.DRAFT, states.FAILED, states.UNCERTAIN},
+        "may_send": notification.text and state in {states.DRAFT, states.FAILED, states.UNCERTAIN},
         "may_discard": state in {states.DRAFT, states.WAITING, states.FAILED},
     }
     return render(request, "mails/mail.html", context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
@@ -26,6 +27,7 @@ class Command(commands.Command):
         create = commands.add_parser("create", help="create a token and print its secret once")
         create.add_argument("scope", choices=Token.Scope.values)
         create.add_argument("--source", help="registered source whose batches it may send")
+        create.add_argument("--user", help="user whose jobs it may read")
         create.add_argument("--name", default="", help="label, such as the host of the agent")
         create.add_argument("--days", type=int, help="validity in days; default: until revoked")
         commands.add_parser("list", help="list all tokens without their secrets")
@@ -46,6 +48,7 @@ class Command(commands.Command):
                 Token.Scope(options["scope"]),
                 name=options["name"],
                 source=_registered(options["source"]),
+                user=_existing(options["user"]),
                 expires_at=None if days is None else now + timedelta(days=days),
             )
         except (ValidationError, OverflowError) as error:
@@ -56,11 +59,11 @@ class Command(commands.Command):
 
     def _list(self, _options: dict[str, Any], now: datetime) -> None:
         valid = set(Token.objects.valid(now).values_list("pk", flat=True))
-        for token in Token.objects.select_related("source").order_by("pk"):
+        for token in Token.objects.select_related("source", "user").order_by("pk"):
             facts = [
                 f"{token.pk:>5}",
                 "valid  " if token.pk in valid else "revoked" if token.revoked_at else "expired",
-                f"{token.scope} {token.source or ''}".strip(),
+                f"{token.scope} {token.source or token.user or ''}".strip(),
                 token.name,
                 f"last used {token.last_used_at:{_CLOCK}}" if token.last_used_at else "never used",
                 f"expires {token.expires_at:{_CLOCK}}" if token.expires_at else "",
@@ -84,3 +87,12 @@ def _registered(name: str | None) -> Source | None:
             "the file that 'manage.py register' reads."
         )
     return source
+
+
+def _existing(name: str | None) -> Any:
+    if name is None:
+        return None
+    user = get_user_model().objects.filter(username=name).first()
+    if user is None:
+        raise CommandError(f"User {name!r} does not exist. Users are created on the Site page.")
+    return user

@@ -1,0 +1,63 @@
+"""``GET /api/v1/jobs/CLUSTER/JOB/report``: the report of a job (docs/api.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse, JsonResponse
+from ninja import Router
+
+from ioportal.api.models import Token
+from ioportal.api.problems import Problem, ProblemResponse
+from ioportal.api.tokens import ScopedToken
+from ioportal.jobs.models import Job
+from ioportal.reporting.job_report import JobReport, reportable
+from ioportal.studies.job_filters import by_id
+from ioportal.visible_text import visible
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+_RETRY_S = 15
+_TEXT, _JSON = "text/plain", "application/json"
+_BODY = {
+    "responses": {
+        200: {
+            "description": "The report, as text or JSON by the header Accept",
+            "content": {_TEXT: {"schema": {"type": "string"}}, _JSON: {"schema": {}}},
+        }
+    }
+}
+
+router = Router()
+
+
+@router.get(
+    "/{cluster}/{job}/report",
+    auth=ScopedToken(Token.Scope.OWN_JOBS),
+    url_name="job_report",
+    response=dict.fromkeys((401, 403, 404, 409, 429, 503), ProblemResponse),
+    openapi_extra=_BODY,
+)
+def job_report(request: HttpRequest, cluster: str, job: str) -> HttpResponse:
+    """Report what the latest job of an id did to the filesystems."""
+    reader = request.auth.user  # type: ignore[attr-defined]  # ninja sets it
+    named = Job.objects.visible_to(reader).filter(
+        by_id([visible(job)]), cluster__name=visible(cluster)
+    )
+    latest = named.order_by("-submitted_at", "-pk").values_list("pk", flat=True).first()
+    if latest is None:
+        raise Problem(
+            404, "job", "No job of this id that you may see is known. Accounting may follow.",
+            retry_after_s=_RETRY_S,
+        )  # fmt: skip
+    ended = reportable(Job.objects.filter(pk=latest)).first()
+    if ended is None:
+        raise Problem(
+            409, "pending", "The job has not ended, or its statistics are being computed.",
+            retry_after_s=_RETRY_S,
+        )  # fmt: skip
+    report = JobReport(ended, reader)
+    if request.get_preferred_type([_TEXT, _JSON]) == _JSON:
+        return JsonResponse(report.facts)
+    return HttpResponse(f"{report.text}\n", content_type=f"{_TEXT}; charset=utf-8")
