@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ioportal.studies.standings import Standing
 
 WIDTH = 78  # characters of a line, except addresses
-_LABEL = 18
+_LABEL = 19
 _JOB = Principal.JOB.label
 
 
@@ -168,8 +168,8 @@ class JobReport:
         for each in self._standings:
             if each.metric.name == name and each.usual and each.rank is not None:
                 median = _known(each.usual.median, each.metric.unit)
-                below = f"{100 * each.rank:.0f} % of {each.similar_jobs:,} have less"
-                yield "", f"similar jobs: median {median}; {below}"
+                below = f"{100 * each.rank:.0f} % of {each.similar_jobs:,} similar jobs have less"
+                yield "", f"{below} (median {median})"
 
     def _quality(self) -> Iterator[tuple[str, str]]:
         statistics = self.job.statistics

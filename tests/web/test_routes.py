@@ -12,14 +12,14 @@ SERVED, LOG_IN, REFUSED, MISSING = "served", "log in", "refused", "missing"
 
 # alice owns the data, bob is in her project, charlie is not, sam is staff.
 PEOPLE = ("anonymous", "alice", "bob", "charlie", "sam")
-TOKENS = ("ingest token", "metrics token", "bounces token")
+TOKENS = ("ingest token", "metrics token", "bounces token", "own-jobs token")
 NO_SESSION = (LOG_IN,) * len(TOKENS)  # pages do not accept tokens
 
 
 class Access(Enum):
     """Outcomes for `PEOPLE` and `TOKENS`."""
 
-    PUBLIC = (*[SERVED] * 5, *[SERVED] * 3)
+    PUBLIC = (SERVED,) * 9
     USERS = (LOG_IN, SERVED, SERVED, SERVED, SERVED, *NO_SESSION)
     PROJECT = (LOG_IN, SERVED, SERVED, MISSING, SERVED, *NO_SESSION)
     OWNER = (LOG_IN, SERVED, MISSING, MISSING, SERVED, *NO_SESSION)
@@ -27,11 +27,12 @@ class Access(Enum):
     STAFF_VIEW = (LOG_IN, MISSING, MISSING, MISSING, SERVED, *NO_SESSION)
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
     OWNERS_STAFF_ACTION = (LOG_IN, REFUSED, MISSING, MISSING, SERVED, *NO_SESSION)
-    INGEST = (*[REFUSED] * 5, SERVED, REFUSED, REFUSED)
-    METRICS = (*[REFUSED] * 5, REFUSED, SERVED, REFUSED)
-    BOUNCES = (*[REFUSED] * 5, REFUSED, REFUSED, SERVED)
+    INGEST = (*[REFUSED] * 5, SERVED, *[REFUSED] * 3)
+    METRICS = (*[REFUSED] * 6, SERVED, *[REFUSED] * 2)
+    BOUNCES = (*[REFUSED] * 7, SERVED, REFUSED)
+    OWN_JOBS = (*[REFUSED] * 8, SERVED)
     NO_DEMO = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
-    NOTHING = (MISSING,) * 8
+    NOTHING = (MISSING,) * 9
 
 
 A = Access
@@ -40,6 +41,7 @@ TABLE = [
     ("", "/", {"GET": A.USERS}),
     ("load/", "/load/", {"GET": A.STAFF}),
     ("now/", "/now/", {"GET": A.STAFF}),
+    ("me/", "/me/", {"GET": A.USERS, "POST": A.USERS}),
     ("tour/", "/tour/", {"GET": A.NO_DEMO, "POST": A.NO_DEMO}),
     ("tour/mailbox/", "/tour/mailbox/", {"GET": A.NO_DEMO}),
     ("tour/mailbox/<str:key>/", "/tour/mailbox/x/", {"GET": A.NO_DEMO}),
@@ -133,6 +135,11 @@ TABLE = [
     ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
     ("api/v1/ingest/batches", "/api/v1/ingest/batches", {"POST": A.INGEST}),
     ("api/v1/metrics", "/api/v1/metrics", {"GET": A.METRICS}),
+    (
+        "api/v1/jobs/<cluster>/<job>/report",
+        "/api/v1/jobs/anvil/3567126/report",
+        {"GET": A.OWN_JOBS},
+    ),
 ]
 SOURCE = """
 [[source]]
@@ -155,6 +162,7 @@ def visitors(client, alice, bob, charlie, sam, _source, call):
         "ingest token": call("token", "create", "ingest", "--source", "mds1-trace"),
         "metrics token": call("token", "create", "metrics"),
         "bounces token": call("token", "create", "bounces"),
+        "own-jobs token": call("token", "create", "own-jobs", "--user", "alice"),
     }
     users = {"alice": alice, "bob": bob, "charlie": charlie, "sam": sam}
 

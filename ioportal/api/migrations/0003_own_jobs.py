@@ -31,6 +31,7 @@ class Migration(migrations.Migration):
                 choices=[
                     ("ingest", "send batches of one source"),
                     ("metrics", "read the portal's metrics"),
+                    ("bounces", "report bounced mails"),
                     ("own-jobs", "read reports of a user's jobs"),
                 ],
                 max_length=8,

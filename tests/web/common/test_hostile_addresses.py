@@ -55,6 +55,7 @@ PAGES = {  # and their parameters
     "/tour/mailbox/": [],
     "/tour/mailbox/x/": [],
     "/tour/mailbox/x/html/": [],
+    "/me/": [],
     "/search/": ["q", "format"],
     "/styleguide/": [],
     "/mails/": [*MailFilter.base_filters, "page", "format"],
