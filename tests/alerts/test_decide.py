@@ -200,3 +200,22 @@ def test_each_case_gets_one_decision_and_limits_hold(cases):
         assert all(each.lag <= POLICY.fresh and not each.is_notice for each in mail.candidates)
     recipients = [mail.candidates[0].recipient for mail in mails]
     assert all(recipients.count(name) <= POLICY.daily_cap for name in recipients)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(candidates, min_size=1, max_size=5, unique_by=lambda each: each.case),
+    st.timedeltas(timedelta(0), HOUR).map(lambda ago: Mailed("alice", "lake", NOW - ago)),
+)
+def test_reasons_do_not_change_with_the_clock_alone(cases, mailed):
+    policy = replace(POLICY, wait=2 * HOUR, quiet_from=13, quiet_until=14)
+
+    reasons = {case.case: [] for case in cases}
+    for turn in range(2 * 60 * 6):  # of 30 s, for six hours
+        now = NOW + turn * timedelta(seconds=30)
+        for decision in decide(cases, (), (mailed,), policy, now):
+            for case in decision.candidates:
+                if decision.reason not in reasons[case.case][-1:]:
+                    reasons[case.case].append(decision.reason)
+
+    assert max(map(len, reasons.values())) <= 5

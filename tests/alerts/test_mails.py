@@ -81,7 +81,7 @@ def test_nothing_is_sent_on_suppressed_data(storm, automatic):
 
 
 def test_reasons_are_stored_when_they_change(storm):
-    for minutes in (0, 1, 6):
+    for minutes in (0, 1, 2, 3, 4, 6):
         planning.plan(storm.opened_at + timedelta(minutes=minutes))
 
     decisions = CaseDecision.objects.filter(case=storm).order_by("pk")

@@ -1,0 +1,126 @@
+"""What the portal holds about a user: its export, and its removal."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import structlog
+from django.contrib.auth import get_user_model
+from django.contrib.auth.hashers import make_password
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import TextField, Value
+from django.db.models.functions import Concat, Replace, Substr
+from django.utils import timezone
+
+from ioportal.account.holdings import NAME_COLUMNS, SECTIONS
+from ioportal.account.models import Removal
+from ioportal.activity.models import Report
+from ioportal.alerts.models import (
+    CaseDecision,
+    DeliveryAttempt,
+    MailPolicy,
+    Notification,
+    Silence,
+    Subscription,
+)
+from ioportal.api.models import Token
+from ioportal.flags.models import BackTest, Case, CaseEvent
+from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.site.models import UserAccount
+from ioportal.studies.models import Population
+
+_REMOVED = "(removed)"
+_UNSENT = (Notification.State.DRAFT, Notification.State.WAITING)
+
+log = structlog.get_logger()
+
+
+def export(name: str) -> dict[str, Any]:
+    """Return what is held about a user: rows about the user, and counts of rows with the name."""
+    return {
+        "user": name,
+        **{section.title: section.contents(name) for section in SECTIONS},
+        "rows_with_the_name": counts(name),
+    }
+
+
+def counts(name: str) -> dict[str, int]:
+    """Return the number of rows that name a user, by table and column; without empty ones."""
+    named = {f"{each.table}.{each.column}": each.rows(name).count() for each in NAME_COLUMNS}
+    about = {section.table: section.rows(name).count() for section in SECTIONS}
+    return {place: count for place, count in (about | named).items() if count}
+
+
+@transaction.atomic
+def remove(name: str, reason: str = "") -> Removal:
+    """Remove what is held about a user; a pseudonym takes the place of the name.
+
+    The pseudonym is random, and nothing relates it to the name. It is the same in all tables, so
+    that jobs, cases and impact of the user still belong together.
+    """
+    for lock in (Lock.ACCOUNTING, Lock.FLAG_CREATION, Lock.ALERTS):
+        hold(lock)
+    pseudonym = f"removed-{secrets.token_hex(4)}"
+    rows = counts(name)
+    _remove_texts(name, pseudonym)
+    _remove_log_in(name)
+    for column in NAME_COLUMNS:
+        named = column.rows(name)
+        rest = Substr(column.column, len(name) + 1)
+        named.update(**{column.column: Concat(Value(pseudonym), rest, output_field=TextField())})
+    removal = Removal.objects.create(pseudonym=pseudonym, reason=reason, rows=rows)
+    transaction.on_commit(cache.clear)
+    log.info("user_removed", pseudonym=pseudonym, rows=sum(rows.values()))
+    return removal
+
+
+def _remove_texts(name: str, pseudonym: str) -> None:
+    """Remove addresses, texts of mails and notes."""
+    UserAccount.objects.filter(name=name).delete()
+    DeliveryAttempt.objects.filter(notification__recipient=name).update(response="")
+    mails = Notification.objects.filter(recipient=name)
+    mails.filter(state__in=_UNSENT).update(
+        state=Notification.State.DISCARDED, next_attempt_at=None, finished_at=timezone.now()
+    )
+    mails.update(
+        address="",
+        subject=_REMOVED,
+        text="",
+        html="",
+        response="",
+        reason=_REMOVED,
+        key=Replace("key", Value(name), Value(pseudonym)),
+    )
+    cases = Case.objects.filter(owner=name)
+    cases.exclude(resolution="").update(resolution=_REMOVED)
+    CaseEvent.objects.filter(case__owner=name).exclude(by="").update(text=_REMOVED)
+    CaseDecision.objects.filter(case__owner=name).delete()
+    Silence.objects.filter(recipient=name).update(reason=_REMOVED)
+    for policy in MailPolicy.objects.filter(excluded__contains=[name]):
+        policy.excluded = [pseudonym if user == name else user for user in policy.excluded]
+        policy.save(update_fields=["excluded"])
+    for test in BackTest.objects.filter(subjects__contains=[{"owner": name}]):
+        test.subjects = [subject for subject in test.subjects if subject.get("owner") != name]
+        test.save(update_fields=["subjects"])
+
+
+def _remove_log_in(name: str) -> None:
+    """Remove what belongs to the log-in, and disable it."""
+    users = get_user_model().objects.filter(username=name)
+    for model in (Token, Subscription):
+        model.objects.filter(user__in=users).delete()
+    Population.objects.filter(owner__in=users, is_shared=False).delete()
+    Report.objects.filter(reporter__in=users).update(description=_REMOVED)
+    for user in users:
+        user.groups.clear()
+    users.update(
+        first_name="",
+        last_name="",
+        email="",
+        password=make_password(None),
+        is_active=False,
+        is_staff=False,
+        is_superuser=False,
+    )
