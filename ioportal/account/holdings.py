@@ -77,7 +77,8 @@ class Section:
 
 def rows(table: str) -> QuerySet[Any]:
     """Return all rows of a table."""
-    return apps.get_model(table)._default_manager.all()  # noqa: SLF001  (documented)
+    everything: QuerySet[Any] = apps.get_model(table)._default_manager.all()  # noqa: SLF001  (documented)
+    return everything
 
 
 SECTIONS = (

@@ -69,7 +69,9 @@ class _TimeFilter(filters.Filter):  # type: ignore[misc]  # django-filter is unt
 class MailFilter(StrictFilterSet):
     """Mails by recipient, words, state, kind, rule, filesystem and time."""
 
-    q = filters.CharFilter(method="search", label="Subject or text contains", max_length=200)
+    q = filters.CharFilter(  # shorter texts have no index
+        method="search", label="Subject or text contains", min_length=3, max_length=200
+    )
     recipient = filters.CharFilter(method="sent_to", label="User or address", max_length=254)
     state = filters.ChoiceFilter(choices=_State.choices, label="State", empty_label="all")
     kind = filters.ChoiceFilter(choices=Notification.Kind.choices, label="Kind", empty_label="all")
