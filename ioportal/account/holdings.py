@@ -88,6 +88,7 @@ SECTIONS = (
     Section("requested_mails", "alerts.Subscription", "user__username"),
     Section("mails", "alerts.Notification", "recipient", ("token", "claim")),
     Section("delivery_log", "alerts.DeliveryAttempt", "notification__recipient"),
+    Section("answers", "alerts.Answer", "notification__recipient"),
     Section("cases", "flags.Case", "owner"),
     Section("notes_about_cases", "flags.CaseEvent", "case__owner"),
     Section("decisions_about_mails", "alerts.CaseDecision", "case__owner"),

@@ -18,10 +18,12 @@ from ioportal.account.holdings import NAME_COLUMNS, SECTIONS
 from ioportal.account.models import Removal
 from ioportal.activity.models import Report
 from ioportal.alerts.models import (
+    Answer,
     CaseDecision,
     DeliveryAttempt,
     MailPolicy,
     Notification,
+    NotificationImage,
     Silence,
     Subscription,
 )
@@ -80,6 +82,8 @@ def _remove_texts(name: str, pseudonym: str) -> None:
     """Remove addresses, texts of mails and notes."""
     UserAccount.objects.filter(name=name).delete()
     DeliveryAttempt.objects.filter(notification__recipient=name).update(response="")
+    NotificationImage.objects.filter(notification__recipient=name).delete()
+    Answer.objects.filter(notification__recipient=name).update(comment="")
     mails = Notification.objects.filter(recipient=name)
     mails.filter(state__in=_UNSENT).update(
         state=Notification.State.DISCARDED, next_attempt_at=None, finished_at=timezone.now()

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from ioportal.alerts.models import CaseDecision, DeliveryAttempt, Notification
+from ioportal.alerts.models import CaseDecision, DeliveryAttempt, Notification, NotificationImage
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,12 +30,13 @@ def remove_old(limit: int) -> int:
 
 
 def _remove_texts(before: datetime, limit: int) -> int:
-    """Remove the texts and logs of mails; who got a mail about what, and when, remains."""
+    """Remove the texts, images and logs of mails; who got a mail about what, and when, remains."""
     old = Notification.objects.filter(finished_at__lt=before).exclude(text="")
     with transaction.atomic():
         first = old.order_by("finished_at").select_for_update()
         mails = list(first.values_list("pk", flat=True)[:limit])
         DeliveryAttempt.objects.filter(notification__in=mails).delete()
+        NotificationImage.objects.filter(notification__in=mails).delete()
         return Notification.objects.filter(pk__in=mails).update(text="", html="", response="")
 
 

@@ -8,13 +8,12 @@ from ioportal.account.views import MAX_TOKENS
 from ioportal.alerts.models import Subscription
 from ioportal.api.models import Token
 from ioportal.site.models import UserAccount
-from tests.web.conftest import _static_files_as_they_are, alice, as_alice, bob  # noqa: F401
 from tests.web.reading import text_of, words_of
 
 MAILS = {"action": "mails", "min_node_hours": "2.5", "daily_cap": "3"}
 
 
-def test_a_user_asks_for_mails(as_alice):  # noqa: F811
+def test_a_user_asks_for_mails(as_alice):
     UserAccount.objects.create(name="alice", email="alice@example.org")
     assert "sent to alice@example.org" in words_of(as_alice.get("/me/"))
 
@@ -27,21 +26,21 @@ def test_a_user_asks_for_mails(as_alice):  # noqa: F811
     assert not Subscription.objects.get().job_reports
 
 
-def test_the_page_says_that_an_address_is_missing(as_alice):  # noqa: F811
+def test_the_page_says_that_an_address_is_missing(as_alice):
     assert "No mail address is registered for alice." in words_of(as_alice.get("/me/"))
 
 
 @pytest.mark.parametrize(
     "changes", [{"daily_cap": "1000"}, {"min_node_hours": "-1"}, {"daily_cap": ""}]
 )
-def test_invalid_wishes_are_refused(as_alice, changes):  # noqa: F811
+def test_invalid_wishes_are_refused(as_alice, changes):
     answer = as_alice.post("/me/", {**MAILS, **changes})
 
     assert 'class="error"' in text_of(answer)
     assert not Subscription.objects.exists()
 
 
-def test_a_token_is_shown_once_and_reads_reports(as_alice):  # noqa: F811
+def test_a_token_is_shown_once_and_reads_reports(as_alice):
     answer = as_alice.post("/me/", {"action": "create", "name": "laptop"})
     secret = re.search(r"ioportal_[\w-]+", text_of(answer))[0]
     assert "no-store" in answer["Cache-Control"]
@@ -52,7 +51,7 @@ def test_a_token_is_shown_once_and_reads_reports(as_alice):  # noqa: F811
     assert (answer.status_code, answer.json()["code"]) == (404, "job")
 
 
-def test_users_revoke_their_own_tokens_only(as_alice, client, bob):  # noqa: F811
+def test_users_revoke_their_own_tokens_only(as_alice, client, bob):
     as_alice.post("/me/", {"action": "create", "name": "laptop"})
     number = Token.objects.get().pk
 
@@ -66,7 +65,7 @@ def test_users_revoke_their_own_tokens_only(as_alice, client, bob):  # noqa: F81
     assert "laptop" not in words_of(client.get("/me/"))
 
 
-def test_the_number_of_tokens_is_limited(as_alice):  # noqa: F811
+def test_the_number_of_tokens_is_limited(as_alice):
     for number in range(MAX_TOKENS + 1):
         answer = as_alice.post("/me/", {"action": "create", "name": f"host {number}"})
 

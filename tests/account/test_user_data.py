@@ -22,18 +22,19 @@ from ioportal.site.models import Filesystem, UserAccount
 from ioportal.studies.models import Population
 from ioportal.telemetry.models import JobGroup
 from tests import loading
-from tests.alerts.conftest import automatic, storm  # noqa: F401
 from tests.logs import at
 
 NAMES = re.compile(r"(^|_)(owner|user|username|recipient|by|reporter|assignee|author|contact)$")
 
 
 @pytest.fixture
-def alice(storm, automatic, call):  # noqa: F811
+def alice(storm, automatic, call):
     """Alice has jobs, cases, mails, a log-in, a token, and texts of her own."""
     planning.plan()
     mail = Notification.objects.get()
     Notification.objects.update(state=Notification.State.SENT, response="250 alice@example.org")
+    mail.answers.create(kind="working", comment="alice works on it")
+    mail.images.get_or_create(name="chart", defaults={"png": b"alice"})
     DeliveryAttempt.objects.create(
         notification=mail, outcome="sent", response="250 alice@example.org"
     )
@@ -73,7 +74,7 @@ def tables_with(text):
     return found
 
 
-def test_an_export_contains_what_is_held(alice, storm, call):  # noqa: F811
+def test_an_export_contains_what_is_held(alice, storm, call):
     held = json.loads(call("user_data", "export", "alice"))
 
     assert held["account"][0]["email"] == "alice@example.org"
@@ -87,7 +88,7 @@ def test_an_export_contains_what_is_held(alice, storm, call):  # noqa: F811
     assert not secrets & set(re.findall(r'"([^"]*)"', json.dumps(held)))
 
 
-def test_a_removal_leaves_a_pseudonym_only(alice, storm, call):  # noqa: F811
+def test_a_removal_leaves_a_pseudonym_only(alice, storm, call):
     before = {model: model.objects.count() for model in (Job, Flag, Case, Notification, JobGroup)}
 
     assert {"jobs_job", "flags_case", "alerts_notification"} < {*tables_with("alice")}
@@ -109,7 +110,7 @@ def test_a_removal_leaves_a_pseudonym_only(alice, storm, call):  # noqa: F811
     ]
 
 
-def test_cases_of_a_removed_user_continue(alice, storm, call):  # noqa: F811
+def test_cases_of_a_removed_user_continue(alice, storm, call):
     call("user_data", "remove", "alice", "--yes")
     pseudonym = Removal.objects.get().pseudonym
     cases = set(Case.objects.values_list("pk", flat=True))

@@ -6,9 +6,8 @@ import pytest
 from django.utils import timezone
 
 from ioportal.alerts import outbox, retention, tasks
-from ioportal.alerts.models import CaseDecision, DeliveryAttempt, Notification
+from ioportal.alerts.models import CaseDecision, DeliveryAttempt, Notification, NotificationImage
 from ioportal.stage_runs import drain
-from tests.web.conftest import cluster, new_case, new_flag, new_job  # noqa: F401
 
 DAY = timedelta(days=1)
 State = Notification.State
@@ -26,6 +25,7 @@ def write(db, settings):
             response="250 OK", state=state, finished_at=ended,
         )  # fmt: skip
         DeliveryAttempt.objects.create(notification=written, outcome=state, response="250 OK")
+        NotificationImage.objects.create(notification=written, name="chart", png=b"png")
         return written
 
     return mail
@@ -41,8 +41,8 @@ def test_texts_and_logs_of_old_mails_are_removed(write):
     assert (old.text, old.html, old.response) == ("", "", "")
     assert (old.subject, old.recipient, old.state) == ("s", "alice", State.SENT)
     assert [recent.text, draft.text] == ["t", "t"]
-    kept = {attempt.notification_id for attempt in DeliveryAttempt.objects.all()}
-    assert kept == {recent.pk, draft.pk}
+    for model in (DeliveryAttempt, NotificationImage):
+        assert {row.notification_id for row in model.objects.all()} == {recent.pk, draft.pk}
 
 
 def test_a_mail_without_text_is_not_sent_again(write):
@@ -52,7 +52,7 @@ def test_a_mail_without_text_is_not_sent_again(write):
     assert not outbox.release(failed, by="sam")
 
 
-def test_decisions_are_removed_except_the_latest_of_a_case(new_case, settings):  # noqa: F811
+def test_decisions_are_removed_except_the_latest_of_a_case(new_case, settings):
     settings.MAIL_DECISIONS_RETENTION = 30 * DAY
     cases = new_case(), new_case()
     for case in cases:

@@ -12,6 +12,9 @@ from ioportal.ingest import tasks
 from tests import batches
 from tests.conftest import SITE
 from tests.loading import run_task
+from tests.web.conftest import cluster, new_job
+
+__all__ = ["cluster", "new_job"]
 
 SOURCES = """
 [[source]]

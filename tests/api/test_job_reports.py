@@ -10,7 +10,6 @@ from ioportal.flags.models import Flag
 from ioportal.jobs.models import DirtyStatistics
 from ioportal.telemetry.models import ImpactWindow, Principal
 from tests.web import rows
-from tests.web.conftest import cluster, new_job  # noqa: F401
 
 FIGURES = {
     "metadata_operations": 90_000,
@@ -42,7 +41,7 @@ def report(client, secret_of):
     return read
 
 
-def test_a_report_in_text(new_job, report):  # noqa: F811
+def test_a_report_in_text(new_job, report):
     job = new_job(FIGURES, name="relax\x1b[31m")
     similar = {"started_at": job.started_at - timedelta(days=1)}
     for operations in range(20):
@@ -74,7 +73,7 @@ def test_a_report_in_text(new_job, report):  # noqa: F811
     assert max(map(len, text.splitlines()[:-1])) <= 78
 
 
-def test_a_report_for_programs(new_job, report):  # noqa: F811
+def test_a_report_for_programs(new_job, report):
     job = new_job(FIGURES)
     flag = rows.flag_job(job, value=90_000)
     rows.flag_job(job, rule="stat-storm", suppression_reasons=["too little coverage"])
@@ -89,7 +88,7 @@ def test_a_report_for_programs(new_job, report):  # noqa: F811
     assert [finding["title"] for finding in facts["flags"]] == [flag.title]
 
 
-def test_impact_on_others_is_part_of_the_report(new_job, report, slow_down):  # noqa: F811
+def test_impact_on_others_is_part_of_the_report(new_job, report, slow_down):
     job = new_job(FIGURES)
     slow_down(job, impact_us=12_300_000)
 
@@ -111,14 +110,14 @@ def slow_down(db):
     return store
 
 
-def test_a_report_of_an_array_task(new_job, report):  # noqa: F811
+def test_a_report_of_an_array_task(new_job, report):
     new_job(FIGURES, batch_id="77", array_index="1", name="first")
     new_job(FIGURES, batch_id="77", array_index="2", name="second")
 
     assert "Job 77[1] on anvil: first" in report("77[1]").content.decode()
 
 
-def test_tokens_see_only_what_their_user_may_see(new_job, report):  # noqa: F811
+def test_tokens_see_only_what_their_user_may_see(new_job, report):
     new_job(FIGURES)
     bob = User.objects.create(username="bob")
     bob.groups.add(Group.objects.create(name="PHY12"))
@@ -130,7 +129,7 @@ def test_tokens_see_only_what_their_user_may_see(new_job, report):  # noqa: F811
     assert report(job="%00").status_code == 404
 
 
-def test_findings_on_poor_data_are_not_reported_to_staff_either(new_job, report, secret_of):  # noqa: F811
+def test_findings_on_poor_data_are_not_reported_to_staff_either(new_job, report, secret_of):
     job = new_job(FIGURES)
     rows.flag_job(job, suppression_reasons=["too little coverage"])
     secret_of("sam", is_staff=True)
@@ -140,7 +139,7 @@ def test_findings_on_poor_data_are_not_reported_to_staff_either(new_job, report,
 
 
 @pytest.mark.parametrize("state", ["running", "no statistics", "pending"])
-def test_a_report_follows_the_end_and_the_statistics(new_job, report, state):  # noqa: F811
+def test_a_report_follows_the_end_and_the_statistics(new_job, report, state):
     facts = {"ended_at": None} if state == "running" else {}
     job = new_job(None if state == "no statistics" else FIGURES, **facts)
     if state == "pending":
@@ -152,7 +151,7 @@ def test_a_report_follows_the_end_and_the_statistics(new_job, report, state):  #
     assert answer["Retry-After"] == "15"
 
 
-def test_a_token_of_an_inactive_user_is_refused(new_job, client, secret_of):  # noqa: F811
+def test_a_token_of_an_inactive_user_is_refused(new_job, client, secret_of):
     new_job(FIGURES)
     headers = {"Authorization": f"Token {secret_of('alice')}"}
     User.objects.update(is_active=False)
@@ -160,7 +159,7 @@ def test_a_token_of_an_inactive_user_is_refused(new_job, client, secret_of):  # 
     assert client.get("/api/v1/jobs/anvil/3567000/report", headers=headers).status_code == 401
 
 
-def test_queries_of_a_report_are_few(new_job, report, secret_of, client, django_assert_num_queries):  # noqa: F811
+def test_queries_of_a_report_are_few(new_job, report, secret_of, client, django_assert_num_queries):
     job = new_job(FIGURES)
     for rule in ("metadata-operations", "stat-storm", "small-reads"):
         rows.flag_job(job, rule=rule)
