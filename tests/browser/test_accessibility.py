@@ -33,7 +33,6 @@ NOT_PAGES = {  # answers with files, parts of pages, redirects, and pages that n
     "jobs/<int:pk>/panda/",
     "jobs/<int:pk>/timelines/<slug:name>/",
     "jobs/<slug:cluster>/<str:batch_id>/",
-    "mails/<int:pk>/<slug:name>.png",
     "overview/<slug:name>/",
     "populations/histograms/<slug:metric>/",
     "servers/<str:name>/clients/",

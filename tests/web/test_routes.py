@@ -91,7 +91,6 @@ TABLE = [
     ("mails/preview/", "/mails/preview/?case={case}", {"GET": A.STAFF}),
     ("mails/preview/html/", "/mails/preview/html/?case={case}", {"GET": A.STAFF}),
     ("mails/<int:pk>/html/", "/mails/{mail}/html/", {"GET": A.OWNER}),
-    ("mails/<int:pk>/<slug:name>.png", "/mails/{mail}/timeline-1.png", {"GET": A.OWNER}),
     ("mails/<int:pk>/", "/mails/{mail}/", {"GET": A.OWNER, "POST": A.OWNERS_STAFF_ACTION}),
     ("overview/", "/overview/", {"GET": A.USERS}),
     ("overview/<slug:name>/", "/overview/operations/", {"GET": A.USERS}),

@@ -10,5 +10,4 @@ urlpatterns = [
     path("preview/html/", bodies.preview_html, name="mail_preview_html"),
     path("<int:pk>/", views.mail, name="mail"),
     path("<int:pk>/html/", bodies.html, name="mail_html"),
-    path("<int:pk>/<slug:name>.png", bodies.image, name="mail_image"),
 ]

@@ -61,7 +61,6 @@ PAGES = {  # and their parameters
     "/mails/": [*MailFilter.base_filters, "page", "format"],
     "/mails/{mail}/": [],
     "/mails/{mail}/html/": [],
-    "/mails/{mail}/timeline-1.png": [],
     "/mails/preview/": ["case", "flag"],
     "/mails/preview/html/": ["case", "flag"],
     "/answers/{answer}/fixed/": [],
