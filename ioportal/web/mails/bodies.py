@@ -48,7 +48,7 @@ def isolated(view: Callable[..., str]) -> Callable[..., HttpResponseBase]:
 def html(request: UserRequest, pk: int) -> str:
     """Return the HTML of a mail, with its images inside."""
     mail = get_object_or_404(Notification.objects.visible_to(request.user), pk=pk)
-    return _with_images_inside(mail.html, dict(mail.images.values_list("name", "png")))
+    return _with_images_inside(mail.html, {image.name: image.png for image in mail.images.all()})
 
 
 @isolated
@@ -58,7 +58,7 @@ def preview_html(request: UserRequest) -> str:
     return _with_images_inside(content.html, content.images)
 
 
-def _with_images_inside(body: str, images: Mapping[str, bytes]) -> str:
+def _with_images_inside(body: str, images: Mapping[str, bytes | memoryview]) -> str:
     """Return HTML without requests: an isolated frame sends no cookies."""
     addresses = {
         name: f"data:image/png;base64,{b64encode(png).decode()}" for name, png in images.items()
