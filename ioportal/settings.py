@@ -68,10 +68,11 @@ MIDDLEWARE = [
 ROOT_URLCONF = "ioportal.urls"
 WSGI_APPLICATION = "ioportal.wsgi.application"
 
+SITE_TEMPLATES = env.folders("IOPORTAL_TEMPLATES")  # they precede the portal's own
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [*SITE_TEMPLATES, BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

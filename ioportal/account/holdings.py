@@ -83,6 +83,7 @@ def rows(table: str) -> QuerySet[Any]:
 
 SECTIONS = (
     Section("account", "site.UserAccount", "name"),
+    Section("contact_of_projects", "site.Project", "account__name"),
     Section("log_in", "auth.User", "username", ("password",)),
     Section("tokens", "api.Token", "user__username", ("digest",)),
     Section("requested_mails", "alerts.Subscription", "user__username"),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import make_password
 from django.core.cache import cache
 from django.db import transaction
-from django.db.models import TextField, Value
-from django.db.models.functions import Concat, Replace, Substr
+from django.db.models import CharField, Func, Q, TextField, Value
+from django.db.models.functions import Cast, Concat, Lower, Replace, Substr
 from django.utils import timezone
 
 from ioportal.account.holdings import NAME_COLUMNS, SECTIONS
@@ -19,10 +19,12 @@ from ioportal.account.models import Removal
 from ioportal.activity.models import Report
 from ioportal.alerts.models import (
     Answer,
+    BouncedAddress,
     CaseDecision,
     DeliveryAttempt,
     MailPolicy,
     Notification,
+    NotificationCase,
     NotificationImage,
     Silence,
     Subscription,
@@ -32,6 +34,9 @@ from ioportal.flags.models import BackTest, Case, CaseEvent
 from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site.models import UserAccount
 from ioportal.studies.models import Population
+
+if TYPE_CHECKING:
+    from ioportal.alerts.models import NotificationQuerySet
 
 _REMOVED = "(removed)"
 _UNSENT = (Notification.State.DRAFT, Notification.State.WAITING)
@@ -80,11 +85,14 @@ def remove(name: str, reason: str = "") -> Removal:
 
 def _remove_texts(name: str, pseudonym: str) -> None:
     """Remove addresses, texts of mails and notes."""
-    UserAccount.objects.filter(name=name).delete()
+    accounts = UserAccount.objects.filter(name=name)
+    BouncedAddress.objects.filter(address__in=accounts.values(lower=Lower("email"))).delete()
+    accounts.delete()
     DeliveryAttempt.objects.filter(notification__recipient=name).update(response="")
     NotificationImage.objects.filter(notification__recipient=name).delete()
     Answer.objects.filter(notification__recipient=name).update(comment="")
     mails = Notification.objects.filter(recipient=name)
+    _remove_texts_to_others(name, mails)
     mails.filter(state__in=_UNSENT).update(
         state=Notification.State.DISCARDED, next_attempt_at=None, finished_at=timezone.now()
     )
@@ -102,12 +110,24 @@ def _remove_texts(name: str, pseudonym: str) -> None:
     CaseEvent.objects.filter(case__owner=name).exclude(by="").update(text=_REMOVED)
     CaseDecision.objects.filter(case__owner=name).delete()
     Silence.objects.filter(recipient=name).update(reason=_REMOVED)
-    for policy in MailPolicy.objects.filter(excluded__contains=[name]):
-        policy.excluded = [pseudonym if user == name else user for user in policy.excluded]
-        policy.save(update_fields=["excluded"])
+    for column in ("excluded", "digest_readers"):
+        for policy in MailPolicy.objects.filter(**{f"{column}__contains": [name]}):
+            names = [pseudonym if user == name else user for user in getattr(policy, column)]
+            MailPolicy.objects.filter(pk=policy.pk).update(**{column: names})
     for test in BackTest.objects.filter(subjects__contains=[{"owner": name}]):
         test.subjects = [subject for subject in test.subjects if subject.get("owner") != name]
         test.save(update_fields=["subjects"])
+
+
+def _remove_texts_to_others(name: str, mails: NotificationQuerySet) -> None:
+    """Remove the texts of messages to channels about a user's cases, and of copies of mails."""
+    about = NotificationCase.objects.filter(case__owner=name).values("notification")
+    tokens = mails.values(text=Cast("token", CharField()))
+    copied = Func("key", Value(":"), Value(2), function="split_part", output_field=CharField())
+    others = Notification.objects.exclude(recipient=name).alias(copied=copied)
+    others = others.filter(Q(pk__in=about) | Q(kind=Notification.Kind.COPY, copied__in=tokens))
+    NotificationImage.objects.filter(notification__in=others).delete()
+    others.update(subject=_REMOVED, text="", html="", response="")
 
 
 def _remove_log_in(name: str) -> None:

@@ -9,16 +9,24 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
 from django.core.management.base import CommandError
 from django.db import connection
+from django.utils import timezone
 
 from ioportal.account import holdings
 from ioportal.account.models import Removal
 from ioportal.activity.models import Report
-from ioportal.alerts import planning
-from ioportal.alerts.models import CaseDecision, DeliveryAttempt, Notification, Subscription
+from ioportal.alerts import copies, planning
+from ioportal.alerts.models import (
+    BouncedAddress,
+    CaseDecision,
+    DeliveryAttempt,
+    MailPolicy,
+    Notification,
+    Subscription,
+)
 from ioportal.api.models import Token
 from ioportal.flags.models import BackTest, Case, CaseEvent, Flag
 from ioportal.jobs.models import Job
-from ioportal.site.models import Filesystem, UserAccount
+from ioportal.site.models import Filesystem, Project, UserAccount
 from ioportal.studies.models import Population
 from ioportal.telemetry.models import JobGroup
 from tests import loading
@@ -32,7 +40,14 @@ def alice(storm, automatic, call):
     """Alice has jobs, cases, mails, a log-in, a token, and texts of her own."""
     planning.plan()
     mail = Notification.objects.get()
-    Notification.objects.update(state=Notification.State.SENT, response="250 alice@example.org")
+    Notification.objects.update(
+        state=Notification.State.SENT, response="250 alice@example.org", finished_at=timezone.now()
+    )
+    MailPolicy.objects.update(copies_to=["ops@example.org"], digest_readers=["alice"])
+    assert copies.write() == 1
+    account = UserAccount.objects.get(name="alice")
+    Project.objects.create(name="PHY12", contact="alice", account=account)
+    BouncedAddress.objects.create(address="alice@example.org", reason="550 alice is unknown")
     mail.answers.create(kind="working", comment="alice works on it")
     mail.images.get_or_create(name="chart", defaults={"png": b"alice"})
     DeliveryAttempt.objects.create(
@@ -150,6 +165,7 @@ def test_every_column_that_names_a_user_is_known():
     known = {f"{each.table}.{each.column}" for each in holdings.NAME_COLUMNS}
     known |= {f"{each.table}.{each.path.split('__')[0]}" for each in holdings.SECTIONS}
     known |= {"flags.Case.assignee", "admin.LogEntry.user"}  # keys of the log-in, which remains
+    known |= {"site.Project.contact"}  # removed with the account
 
     named = {
         f"{model._meta.label}.{field.name}"  # noqa: SLF001  (documented)
