@@ -120,9 +120,10 @@ Without any operations or bytes of the job in the counters, all figures of count
 ## Node-hours
 
 Node-hours are nodes times hours of the run inside the period. On pages of users and projects and
-in trends, a job that runs across midnight counts partly in each of both days. A running job
-counts up to the time of its statistics. A job without a recorded end counts at most until one
-hour after its time limit, if that is known.
+in trends, a job that runs across midnight counts partly in each of both days. Rankings count each
+job that ran in the period with its whole figures and its whole node-hours. A running job counts up
+to the time of its statistics. A job without a recorded end counts at most until one hour after its
+time limit, if that is known.
 
 Where jobs share nodes (the cluster's registered `cores_per_node`), the nodes of a job are its
 cores / the cores of a node, at most its allocated nodes. Elsewhere, and without known cores, a

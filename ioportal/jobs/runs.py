@@ -48,7 +48,7 @@ NODES = Least(
 )
 
 
-def node_hours(start: datetime | None, end: datetime | None) -> Combinable:
+def node_hours(start: datetime | None = None, end: datetime | None = None) -> Combinable:
     """Return an expression for a job's node hours in [start, end); None: unbounded."""
     begins, ends = (Value(at, DateTimeField(null=True)) for at in (start, end))
     inside_s = Func(

@@ -1,4 +1,8 @@
-"""Rankings: users, projects, applications, queues, jobs and PanDA tasks by a figure over jobs."""
+"""Rankings: users, projects, applications, queues, jobs and PanDA tasks by a figure over jobs.
+
+A job counts with its whole figures, nodes and node-hours, also if a range contains only a part of
+its run.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,6 @@ from ioportal.jobs.runs import node_hours
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from datetime import datetime
 
     from django.db.models import QuerySet
 
@@ -185,17 +188,8 @@ GROUP BY 1, 2
 )
 
 
-def ranking(
-    jobs: QuerySet[Any], choice: Choice, start: datetime | None, end: datetime | None
-) -> list[Ranked]:
-    """Return the subjects of some jobs, highest value first: at most `MAX_RANKED`.
-
-    Args:
-        jobs: jobs that the reader may see.
-        choice: subject and measures.
-        start: start of the period of node-hours; None: unbounded.
-        end: its end.
-    """
+def ranking(jobs: QuerySet[Any], choice: Choice) -> list[Ranked]:
+    """Return the subjects of some visible jobs, highest value first: at most `MAX_RANKED`."""
     figures = [_figure(measure, choice.subject) for measure in choice.measures]
     names = [f"figure_{n}" for n in range(len(figures))]
     query = (
@@ -204,7 +198,7 @@ def ranking(
         .replace("{figures}", ", ".join(map("{} AS {}".format, figures, names)))
     )
     values = {"min_node_hours": choice.min_node_hours, "limit": MAX_RANKED}
-    selected = jobs.values_list("pk", node_hours(start, end), "node_count", "started_at")
+    selected = jobs.values_list("pk", node_hours(), "node_count", "started_at")
     rows = _rows(query, selected, choice.subject, values)
     return [Ranked._make((*row[:5], tuple(row[5:]))) for row in rows]
 

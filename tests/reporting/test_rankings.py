@@ -34,7 +34,7 @@ def jobs():
 
 
 def ranked(jobs, of, by, per=""):
-    rows = ranking(jobs, Choice(SUBJECTS[of], MEASURES[by], per), None, None)
+    rows = ranking(jobs, Choice(SUBJECTS[of], MEASURES[by], per))
     return [(row.subject, row.value) for row in rows]
 
 

@@ -23,7 +23,7 @@ from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.ranking.forms import RankingForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django.contrib.auth.models import User
     from django.core.paginator import Page
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from ioportal.reporting.rankings import Choice, Ranked
 
 PER_PAGE = 50
+COUNTING = (
+    "Each job that ran in the selected time counts with its whole figures and node-hours, also if "
+    "only a part of its run is in that time."
+)
 _SPARK_HEIGHT = 20
 
 
@@ -76,15 +80,8 @@ class RankingPage(SelectedJobs):
         """All subjects."""
         if self.errors:
             return []
-        period = self.filter.form.cleaned_data
         key = (visibility_key(self.user), self.filters_query(), self.choice)
-        return cached(
-            "ranking",
-            key,
-            lambda: rankings.ranking(
-                self.filtered, self.choice, period.get("start"), period.get("end")
-            ),
-        )
+        return cached("ranking", key, lambda: rankings.ranking(self.filtered, self.choice))
 
     @property
     def is_cut(self) -> bool:
@@ -113,8 +110,8 @@ class RankingPage(SelectedJobs):
     def rows(self) -> Iterator[Row]:
         """Yield the rows of the page."""
         subjects = [row.subject for row in self.page]
+        jobs = self._jobs(subjects)
         is_of_jobs = self.choice.subject is JOBS
-        jobs = Job.objects.in_bulk(map(int, subjects)) if is_of_jobs else {}
         series = {} if is_of_jobs else rankings.over_time(self.filtered, self.choice, subjects)
         users = {subject: self._user_of(subject, jobs) for subject in subjects}
         known = contacts(users.values(), self.user)
@@ -135,6 +132,12 @@ class RankingPage(SelectedJobs):
                 _spark(series.get(row.subject, ())),
                 known.get(users[row.subject]),
             )
+
+    def _jobs(self, subjects: Iterable[str]) -> dict[int, Job]:
+        """Return the ranked jobs by key; none of other subjects."""
+        if self.choice.subject is not JOBS:
+            return {}
+        return Job.objects.select_related("cluster").in_bulk(map(int, subjects))
 
     @property
     def has_contacts(self) -> bool:
@@ -179,13 +182,21 @@ class RankingPage(SelectedJobs):
     @property
     def header(self) -> list[str]:
         """The columns of the export."""
+        is_of_jobs = self.choice.subject is JOBS
+        subject = ["id", "cluster", "job"] if is_of_jobs else [self.choice.subject.name]
         names = [measure.name for measure in self.choice.measures]
-        return ["rank", self.choice.subject.name, "value", "jobs", "nodes", "node_hours", *names]
+        return ["rank", *subject, "value", "jobs", "nodes", "node_hours", *names]
 
     def export_rows(self) -> Iterator[Sequence[Any]]:
         """Yield the rows of the export."""
+        jobs = self._jobs(row.subject for row in self.ranked)
         for rank, row in enumerate(self.ranked, 1):
-            yield [rank, *row[:-1], *row.figures]
+            subject: tuple[object, ...] = (row.subject,)
+            if self.choice.subject is JOBS:
+                job = jobs.get(int(row.subject))
+                facts = (job.cluster.name, job.display_id) if job else (None, None)
+                subject = (int(row.subject), *facts)
+            yield [rank, *subject, *row[1:-1], *row.figures]
 
 
 def _spark(values: Sequence[float]) -> str:
