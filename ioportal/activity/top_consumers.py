@@ -88,13 +88,16 @@ _BY_KIND = sql.SQL("kind = {}")
 _RPC_BIN = sql.SQL("""
 source, date_bin(%(width)s, start, %(origin)s), date_bin(%(width)s, start, %(origin)s) + %(width)s
 """)
-# The bounds of intervals are rounded to the nearest edge of a bin: none is cut or counted twice.
-_IO_BIN = sql.SQL("""
-source, date_bin(%(width)s, start + %(width)s / 2, %(origin)s), greatest(
-    date_bin(%(width)s, "end" + %(width)s / 2, %(origin)s),
-    date_bin(%(width)s, start + %(width)s / 2, %(origin)s) + %(width)s
-)
+# No interval is cut. One shorter than a bin belongs to the bin of its middle; the bounds of others
+# are rounded to the nearest edge. So sums of bins are right within one poll, and not shifted.
+_FIRST_EDGE = sql.SQL("""
+date_bin(%(width)s, start + least(%(width)s, "end" - start) / 2, %(origin)s)
 """)
+_IO_BIN = sql.SQL("""
+source, {first}, greatest(
+    date_bin(%(width)s, "end" + %(width)s / 2, %(origin)s), {first} + %(width)s
+)
+""").format(first=_FIRST_EDGE)
 _RPC_SUMS = sql.SQL("""
 sum(amount)::float8, sum(timed)::float8, sum(service_us_sum)::float8, sum(total_us_sum)::float8
 """)
@@ -191,7 +194,7 @@ def bins(
     *,
     count_rest: bool,
 ) -> list[Bin]:
-    """Return sums by source, bin and layer.
+    """Return sums by source, bin and layer; poll intervals are in the bins nearest to them.
 
     Args:
         rows: rows by principal.

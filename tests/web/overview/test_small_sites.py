@@ -24,6 +24,19 @@ def test_reads_before_and_after_the_range_cover_it(as_staff, site, logs, ingest,
     assert process["mean_per_second"] == pytest.approx(1)
 
 
+def test_polls_are_in_the_step_of_their_time(as_staff, site, logs, ingest):
+    for second, opens in ((0, 1), (20, 121), (40, 241), (60, 361), (80, 361), (120, 361)):
+        moment = at("12:00") + timedelta(seconds=second)
+        text = job_stats("lake-MDT0000", {"cp.0": {"open": opens}}, snapshot=moment)
+        ingest("job_stats", logs(f"r{second}", text), at=moment.isoformat())
+
+    data = top(as_staff, "operations")
+
+    assert data["bin_s"] == 60
+    rates = [(row["start"], row["per_second"]) for row in data["rows"] if row["per_second"]]
+    assert rates == [("2017-07-05T12:00:00+00:00", 6)]
+
+
 def test_an_observed_range_without_operations_is_idle(as_staff, site, logs, ingest):
     for minute in (0, 10):
         text = job_stats("lake-MDT0000", {"77": {"open": 5}}, snapshot=at(f"12:{minute:02}"))
