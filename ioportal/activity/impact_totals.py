@@ -23,7 +23,7 @@ class ImpactTotal(NamedTuple):
     """The impact of a principal or a group of jobs over some time."""
 
     impact_s: float  # extra waiting of others
-    share: float  # of the work of the servers while they were slow
+    share: float  # of the servers' work in windows with impact
     is_estimated: bool  # most of it
 
     @classmethod

@@ -236,6 +236,12 @@ An RPC belongs to the window in which it ended. Impact is computed only for wind
 RPCs with a known baseline took at least {EVERY_SLOW_WINDOW.leave:g} times the usual time. Values
 below 0.01 s in a window are not stored.
 
+Pages show two shares of work. The *share of work while slow* (home, overview and the pages of
+servers, users, projects and jobs) is a group's part of the work that delays the RPCs of the windows
+in which it had impact. Shares of several groups refer to different windows, so their sum may exceed
+100 %. The *share of work in range* (impact analysis and incidents) is its part of all work in the
+range, slow or not.
+
 Impacts of several groups may add up to more than the waiting. Of two equal storms, each is
 accountable for all waiting of others if the server would be calm without it. If each storm alone
 exceeds the server's capacity, impact is up to twice the waiting that would be saved. The work done

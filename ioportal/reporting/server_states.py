@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _SLOW_TIMES = 1.5  # others' requests take this many times as long as usual
 _LARGEST_PART = 0.8  # of a user's impact: then the job is named
 _LATE = timedelta(minutes=10)
+_NOW = timedelta(seconds=30)  # before the end of the data
 _OVER = timedelta(minutes=1)  # without slow requests
 
 
@@ -37,7 +38,7 @@ class Cause(NamedTuple):
     """Who slows down others at a server."""
 
     name: Name
-    share: float  # of the server's work
+    share: float  # of the server's work while it was slow
     impact_s: float
     is_estimated: bool
     job: Name | None  # that causes most of a user's impact
@@ -50,7 +51,8 @@ class ServerState:
 
     server: Server
     until: datetime | None  # end of the latest data about the times of its requests
-    times: float | None = None  # others' requests / usual; None: about usual
+    times: float | None = None  # others' slow requests / usual; None: about usual
+    times_now: float | None = None  # the same in the latest 30 s; None: not known to be slow
     cause: Cause | None = None
     slow_until: datetime | None = None  # end of the last window with impact of the cause
 
@@ -75,6 +77,8 @@ class _Impact(NamedTuple):
     others_us: int
     others_usual_us: int
     estimated_us: int
+    others_now_us: int
+    others_usual_now_us: int
     last: datetime  # start of the last window
 
     @property
@@ -91,6 +95,11 @@ class _Impact(NamedTuple):
     def times(self) -> float | None:
         """Time of others' requests over the usual time; None: unknown."""
         return self.others_us / self.others_usual_us if self.others_usual_us else None
+
+    @property
+    def times_now(self) -> float | None:
+        """The same in the latest windows; None: without impact, or unknown."""
+        return self.others_now_us / self.others_usual_now_us if self.others_usual_now_us else None
 
 
 def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
@@ -120,7 +129,8 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
             known.get(name.user),
         )
         slow_until = row.last + levels.IMPACT.width
-        return ServerState(server, ends[server.pk], row.times, cause, slow_until)
+        until = ends[server.pk]
+        return ServerState(server, until, row.times, row.times_now, cause, slow_until)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
     return sorted(map(state, servers), key=lambda state: -(state.times or 0))
@@ -128,14 +138,18 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
 
 def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
     """Return the impact in the five minutes before the end of each server's data, highest first."""
-    latest = Q(pk__in=[])
+    latest = now = Q(pk__in=[])
     for server, end in ends.items():
         until = ceil_to_window(end)
         latest |= Q(server_id=server, start__gte=until - PEAK_SPAN, start__lt=until)
+        now |= Q(server_id=server, start__gte=until - _NOW)
     windows = ImpactWindow.objects.filter(latest, kind__in=[*OUTERMOST, Principal.JOB])
-    estimated_us = Sum("impact_us", filter=Q(is_estimated=True), default=0)
     sums = windows.values_list("server_id", "kind", "principal_id").annotate(
-        *(Sum(name) for name in _Impact._fields[3:-2]), estimated_us=estimated_us, last=Max("start")
+        *(Sum(name) for name in _Impact._fields[3:-4]),
+        estimated_us=Sum("impact_us", filter=Q(is_estimated=True), default=0),
+        others_now_us=Sum("others_us", filter=now, default=0),
+        others_usual_now_us=Sum("others_usual_us", filter=now, default=0),
+        last=Max("start"),
     )
     by_server: dict[int, list[_Impact]] = defaultdict(list)
     for row in sums.order_by("-impact_us__sum", "kind", "principal_id"):

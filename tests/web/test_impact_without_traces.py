@@ -1,6 +1,7 @@
 """Pages of a site with job_stats and service statistics alone: who slows down others."""
 
 import pytest
+from django.db.models import F
 
 from ioportal.jobs.models import Job
 from ioportal.site.models import UserAccount
@@ -24,7 +25,7 @@ def impacts(as_staff, _stream):
     """Return the rows of a page's impact table: names, kind, impact and source."""
 
     def fetch(address):
-        return words_of(as_staff.get(address)).partition("Source Share of work % ")[2]
+        return words_of(as_staff.get(address)).partition("Source Share of work while slow % ")[2]
 
     return fetch
 
@@ -54,6 +55,24 @@ def test_the_home_page_names_the_slow_server_its_cause_and_the_contact(as_staff)
         assert "as long as usual" in page.partition("mds1 ")[2]
         assert "of the work is from dave" in page
         assert "Contact: Dave Doe, dave@example.org" in page
+
+
+@pytest.mark.usefixtures("_stream")
+def test_the_home_page_says_how_slow_a_server_is_in_the_latest_windows(as_staff):
+    latest = ImpactWindow.objects.filter(start__gte=at("12:08:30"))
+    latest.update(others_us=4 * F("others_usual_us"))
+
+    page = words_of(as_staff.get("/now/"))
+
+    assert "Requests take 4.00 × as long as usual (mean of five minutes: " in page
+    assert "(mean of five minutes: 4.00 ×)" not in page
+
+    latest.delete()
+    page = words_of(as_staff.get("/now/"))
+
+    assert "Requests take" not in page.partition("mds1 ")[2].partition("mds2 ")[0]
+    assert "Until 2017-07-05 12:08:30 , requests took" in page
+    assert "of the work was from dave" in page
 
 
 @pytest.mark.usefixtures("_stream")
