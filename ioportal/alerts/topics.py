@@ -26,7 +26,7 @@ from ioportal.jobs.models import Job
 from ioportal.reporting import flags, service_jobs
 from ioportal.reporting.cases import Figures, summaries, with_places
 from ioportal.reporting.flag_history import history_chart
-from ioportal.reporting.formatting import rough_duration, significant
+from ioportal.reporting.formatting import percent, rough_duration, significant
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class Topic:
         if self._waited_s < HARM_S:
             used = ""
             if self._peak_share >= _NOTABLE:
-                used = f" At its peak, one of these jobs used {self._peak_share:.0%} of the server."
+                peak = percent(self._peak_share, 0)
+                used = f" At its peak, one of these jobs used {peak}% of the server."
             return (
                 "The metadata server answers the opens, stats and other metadata requests of all "
                 f"users: what one job asks for delays the others.{used}"
@@ -85,7 +86,7 @@ class Topic:
             return waited
         return (
             f"{waited} At the worst, their requests took {times:,.0f} times as long as usual, "
-            f"while these jobs did {share:.0%} of the server's work."
+            f"while these jobs did {percent(share, 0)}% of the server's work."
         )
 
     @property
@@ -133,7 +134,7 @@ class Topic:
             (kind for kind in sums if total and sums[kind] / total >= _FREQUENT),
             key=lambda kind: -sums[kind],
         )[:_LISTED_KINDS]
-        shares = ", ".join(f"{kind} {sums[kind] / total:.0%}" for kind in frequent)
+        shares = ", ".join(f"{kind} {percent(sums[kind] / total, 0)}%" for kind in frequent)
         return [f"Metadata operations of these jobs: {total:,.0f} ({shares})"] if frequent else []
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING
 
 from ioportal.analysis.metrics import Unit
@@ -17,6 +17,7 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SHORT = ("", "k", "M", "G", "T", "P", "E")
 _SMALL = 10
 _LARGE = 100
+_WHOLE_PERCENT = 100
 _MINUTE_S = 60
 _HOUR_S = 3_600
 _DAY_S = 86_400
@@ -71,6 +72,18 @@ def significant(value: float) -> str:
         return f"{Decimal(f'{value:.1g}'):f}"  # without an exponent
     decimals = 2 if abs(value) < _SMALL else 1 if abs(value) < _LARGE else 0
     return f"{value:,.{decimals}f}"
+
+
+def percent(share: float, decimals: int = 1) -> str:
+    """Return a share in percent without sign, rounded half up; 0 and 100 only if it is exact."""
+    step = Decimal(1).scaleb(-decimals)
+    exact_percent = 100 * Decimal(str(share))
+    rounded = exact_percent.quantize(step, ROUND_HALF_UP)
+    if not rounded and share:
+        return f"<{step}"
+    if rounded == _WHOLE_PERCENT and share < 1:
+        return f">{_WHOLE_PERCENT - step}"
+    return f"{rounded:,}"
 
 
 def decimal_bytes(value: float) -> str:
@@ -142,7 +155,7 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.BYTES_PER_SECOND: lambda value: f"{decimal_bytes(value)}/s",
     Unit.SECONDS: duration,
     Unit.MICROSECONDS: microseconds,
-    Unit.SHARE: lambda value: f"{significant(100 * value)} %",
+    Unit.SHARE: lambda value: f"{percent(value)} %",
     Unit.COUNT: lambda value: f"{round(value):,}",
     Unit.RPCS: lambda value: f"{round(value):,}",
     Unit.REQUESTS: lambda value: f"{round(value):,}",

@@ -35,6 +35,25 @@ def test_a_value_is_readable_and_exact(value, unit, human, exact):
     assert formatting.exact(value, unit) == exact
 
 
+@pytest.mark.parametrize(
+    ("share", "one_decimal", "whole"),
+    [
+        (0, "0.0", "0"),
+        (0.00049, "<0.1", "<1"),
+        (0.0005, "0.1", "<1"),
+        (0.0657, "6.6", "7"),
+        (0.0655, "6.6", "7"),
+        (0.9949, "99.5", "99"),
+        (0.9996, ">99.9", ">99"),
+        (1, "100.0", "100"),
+        (12.5, "1,250.0", "1,250"),
+    ],
+)
+def test_percentages_are_rounded_but_never_to_none_or_all(share, one_decimal, whole):
+    assert formatting.percent(share) == one_decimal
+    assert formatting.percent(share, 0) == whole
+
+
 @pytest.mark.parametrize("unit", Unit)
 def test_every_unit_has_a_short_form(unit):
     assert formatting.SHORT_UNITS[unit]

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from itertools import chain, groupby
-from math import floor
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ioportal.charts.coverage import strip
 from ioportal.ingest.data_quality import unexplained_operations
 from ioportal.ingest.data_quality.unexplained_operations import HOUR, TargetHour
+from ioportal.reporting.formatting import percent
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
@@ -47,7 +47,7 @@ class SourceCoverage:
     @property
     def strip_label(self) -> str:
         """The strip in words."""
-        return f"observed {floor(100 * self.share)} % of the range, {len(self.gaps)} gaps"
+        return f"observed {percent(self.share)} % of the range, {len(self.gaps)} gaps"
 
     @property
     def share(self) -> float:

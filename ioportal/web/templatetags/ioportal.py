@@ -87,8 +87,14 @@ def plain(text: str) -> str:
 
 
 @register.filter
-def percent(share: float) -> int:
-    """Show a share as a whole percentage, rounded down."""
+def percent(share: float) -> str:
+    """Show a share as a whole percentage."""
+    return formatting.percent(share, decimals=0)
+
+
+@register.filter
+def percent_down(share: float) -> int:
+    """Show a share as a whole percentage, rounded down as in `analysis.quality`: of known data."""
     return floor(100 * share)
 
 
@@ -96,6 +102,12 @@ def percent(share: float) -> int:
 def percent_up(share: float) -> int:
     """Show a share as a whole percentage, rounded up: of data that may be wrong."""
     return ceil(100 * share)
+
+
+@register.filter
+def bar_width(share: float) -> str:
+    """Return the width of a share in a bar of length 100."""
+    return f"{100 * share:.1f}"
 
 
 @register.simple_tag
@@ -203,7 +215,7 @@ def as_format(address: str, form: str) -> str:
 @register.simple_tag
 def share(part: float, whole_count: float) -> str:
     """Show a part of a total in percent."""
-    return formatting.significant(100 * part / whole_count) if whole_count else formatting.UNKNOWN
+    return formatting.percent(part / whole_count) if whole_count else formatting.UNKNOWN
 
 
 @register.filter
@@ -275,8 +287,8 @@ def strip_x(rank: float) -> str:
 
 @register.filter
 def hundredfold(part: float) -> str:
-    """Show a share as a percentage without sign, rounded down."""
-    return f"{floor(1000 * part) / 10:.1f}"
+    """Show a share as a percentage without sign."""
+    return formatting.percent(part)
 
 
 @register.filter
