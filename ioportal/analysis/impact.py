@@ -52,7 +52,7 @@ ENDED_TIMES = 2  # work of a window / work of the next, in which its overload en
 BEGUN_TIMES = 2  # times of RPCs / times in the window before, where an overload begins
 
 _KIND = ("server", "service", "opcode")
-_US_PER_S = 1e6
+US_PER_S = 1e6
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     impacts = (
         by_window(windows, baseline, members)
         .group_by("kind", "key")
-        .agg(impact_s=pl.sum("impact_us") / _US_PER_S)
+        .agg(impact_s=pl.sum("impact_us") / US_PER_S)
     )
     late_us = pl.max_horizontal(pl.col("took_us") - pl.col("usual_us"), 0)
     all_work_us = loads["work_us"].sum()
@@ -330,9 +330,9 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
         .group_by("key")
         .agg(
             rpcs=pl.sum("timed"),
-            service_s=pl.sum("service_us_sum") / _US_PER_S,
+            service_s=pl.sum("service_us_sum") / US_PER_S,
             share=(pl.sum("work_us") / all_work_us).fill_nan(0),
-            suffered_s=late_us.sum() / _US_PER_S,
+            suffered_s=late_us.sum() / US_PER_S,
         )
         .join(impacts.filter(kind=kind).drop("kind"), on="key", how="left")
         .with_columns(pl.col("impact_s").fill_null(0))
@@ -346,7 +346,7 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
         # Of groups of the same jobs, the user comes first.
         groups.sort(pl.col("impact_s").round(6), descending=True, maintain_order=True),
         known / timed if timed else 0.0,
-        waited_us.item() / _US_PER_S,
+        waited_us.item() / US_PER_S,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from ioportal.analysis.impact import WINDOW
+from ioportal.analysis.impact import US_PER_S, WINDOW
 
 TIMES = {
     "server": pl.Int64(),
@@ -15,7 +15,6 @@ TIMES = {
     "took_us": pl.Float64(),  # arrival to end, of all RPCs with a known baseline
     "usual_us": pl.Float64(),  # baseline of as many RPCs of the same kinds
 }
-_US_PER_S = 1e6
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def slow_intervals(times: pl.DataFrame, criteria: SlownessCriteria | None = None
             start=pl.min("start"),
             end=pl.max("start") + WINDOW,
             factor=pl.max("factor"),
-            waited_s=(pl.col("took_us") - pl.col("usual_us")).sum() / _US_PER_S,
+            waited_s=(pl.col("took_us") - pl.col("usual_us")).sum() / US_PER_S,
         )
         .filter(
             pl.col("factor") >= bounds.enter,

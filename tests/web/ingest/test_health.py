@@ -211,4 +211,4 @@ def test_the_evidence_for_job_ids_is_shown(as_staff, register, logs, ingest):
 
     words = words_of(as_staff.get("/ingest/health/"))
 
-    assert "RPC traces, last hour 10 50.0 0.00 30.0 20.0" in words
+    assert "RPC traces, last hour 10 50.0 0.0 30.0 20.0" in words

@@ -26,7 +26,7 @@ def test_a_job_is_ranked_among_similar_jobs(as_alice, among):
     assert row["similar_jobs"] == "20"
     assert float(row["share_below"]) == 0.725  # 14 below, ties by half
     assert float(row["p50"]) == 11  # 10.5, in two digits
-    assert "72 %" in words_of(as_alice.get(f"/jobs/{job.pk}/"))
+    assert "73 %" in words_of(as_alice.get(f"/jobs/{job.pk}/"))
 
 
 def test_a_rank_needs_ten_similar_jobs(as_alice, among):
