@@ -124,7 +124,7 @@ def test_coverage_shows_gaps(as_staff, trace, read):
     rows = csv_of(as_staff.get("/ingest/coverage/?format=csv"))
 
     assert "lake-MDT0000 0.5 2 2 d 22:49:59 2017-07-05 12:10:00" in words
-    assert "lake-MDT0000 28.3 1 0:50:00" in inside
+    assert "lake-MDT0000 28.4 1 0:50:00" in inside
     assert [(row["source"], row["start"], row["end"]) for row in rows] == [
         ("rpctrace", "2017-07-05T12:00:01+00:00", "2017-07-05T12:00:02+00:00"),
         ("job_stats", "2017-07-05T11:00:00+00:00", "2017-07-05T11:10:00+00:00"),
