@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db import connection
+from psycopg import sql
 
 from ioportal.activity import job_groups
 from ioportal.analysis.impact import WINDOWS
+from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
@@ -17,25 +18,31 @@ if TYPE_CHECKING:
 
     from ioportal.activity.top_consumers import PrincipalKey
 
-_OF_PRINCIPALS = """
+_OF_PRINCIPALS = sql.SQL("""
 SELECT start, server_id, service_id, opcode,
-    CASE kind WHEN %(CONTRADICTED)s THEN %(HOST)s ELSE kind END || ':' ||
-        CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id
-            WHEN %(HOST)s THEN nid_id WHEN %(CONTRADICTED)s THEN nid_id ELSE 0 END AS principal,
-    sum(timed)::bigint, sum(service_us_sum)::bigint, sum(total_us_sum)::bigint
+    CASE kind WHEN %(CONTRADICTED)s THEN %(HOST)s ELSE kind END,
+    CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id
+        WHEN %(HOST)s THEN nid_id WHEN %(CONTRADICTED)s THEN nid_id ELSE 0 END,
+    timed, service_us_sum, total_us_sum
 FROM telemetry_attributedrpc
 WHERE server_id = ANY(%(servers)s) AND start >= %(start)s AND start < %(end)s
-GROUP BY start, server_id, service_id, opcode, principal
-"""
+""")
+_COLUMNS = {
+    "start": WINDOWS["start"],
+    **dict.fromkeys(("server", "service", "opcode", "kind", "key"), pl.Int64()),
+    **{name: WINDOWS[name] for name in ("timed", "service_us_sum", "total_us_sum")},
+}
 
 
 def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
     """Return the windows of servers that start in [start, end), by principal."""
     kinds = {kind.name: kind.value for kind in Principal}
     values: dict[str, Any] = {**kinds, "servers": list(server_ids), "start": start, "end": end}
-    with connection.cursor() as cursor:
-        cursor.execute(_OF_PRINCIPALS, values)
-        return pl.DataFrame(cursor.fetchall(), schema=WINDOWS, orient="row")
+    rows = read_frame(_OF_PRINCIPALS, _COLUMNS, values)
+    principal = pl.concat_str("kind", pl.lit(":"), "key")
+    return rows.with_columns(principal=principal).select(
+        pl.col(name).cast(kind) for name, kind in WINDOWS.items()
+    )
 
 
 def members(windows: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,7 @@ def accountable(work: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     send requests under many names, so that a user of one name looks like the busiest.
 
     Args:
-        work: columns of `MOMENT`, key, party and work_us.
+        work: columns of `MOMENT`, party, work_us and those that identify a group.
         parties: columns of `MOMENT`, party, source, party_us (their sum is all work) and
             `PARTY_TIMES`.
 
@@ -55,26 +55,25 @@ def accountable(work: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
     ratio = (pl.col("share") / pl.max_horizontal("share", rest, other)).fill_nan(0)
     reach = pl.col("limited") + pl.min_horizontal(rest, "share")
     return (
-        _limited(groups, shares)
-        .join(_times_of_others(groups, parties), on=[*MOMENT, "key"])
+        _with_times_of_others(_limited(groups, shares), parties)
         .with_columns(accountable=((reach - CALM_SHARE) / (1 - CALM_SHARE)).clip(0, 1) * ratio**2)
         .with_columns(**others)
         .select(*work.columns, "all_work_us", "accountable", *others)
     )
 
 
-def _times_of_others(groups: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of the parties with up to `BUSIER_TIMES` the work of each group.
+def _with_times_of_others(groups: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
+    """Add the times of the parties with up to `BUSIER_TIMES` the work of each group.
 
-    Columns `MOMENT`, key, and `PARTY_TIMES` with the suffix ``_sum``.
+    Columns `PARTY_TIMES` with the suffix ``_sum``.
     """
     sums = {f"{name}_sum": pl.col(name).cum_sum().over(MOMENT) for name in PARTY_TIMES}
     upto = parties.sort("party_us").select(*MOMENT, most_us=pl.col("party_us"), **sums)
     return (
-        groups.select(*MOMENT, "key", most_us=BUSIER_TIMES * pl.col("work_us"))
+        groups.with_columns(most_us=BUSIER_TIMES * pl.col("work_us"))
         .sort("most_us")
         .join_asof(upto, on="most_us", by=list(MOMENT), check_sortedness=False)
-        .select(*MOMENT, "key", pl.col(*sums).fill_null(0))
+        .with_columns(pl.col(*sums).fill_null(0))
     )
 
 

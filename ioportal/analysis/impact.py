@@ -52,6 +52,10 @@ ENDED_TIMES = 2  # work of a window / work of the next, in which its overload en
 BEGUN_TIMES = 2  # times of RPCs / times in the window before, where an overload begins
 
 _KIND = ("server", "service", "opcode")
+_KINDS_OF_PARTIES = {  # users and projects, and the groups whose others they are
+    "user_party": ("principal", "user", "application"),
+    "project_party": ("project",),
+}
 US_PER_S = 1e6
 
 
@@ -109,7 +113,15 @@ def by_window(
 
     Source: docs/metrics.md, "Impact".
     """
-    loads = _loads(windows, baseline, members)
+    return _impacts(_loads(windows, baseline, members), since, until, reads)
+
+
+def _impacts(
+    loads: pl.DataFrame,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    reads: pl.Series | None = None,
+) -> pl.DataFrame:
     current = loads if since is None else loads.filter(pl.col("start") >= since)
     overloads = _overloads(loads, reads)
     ahead = _work_ahead(current, loads, overloads)
@@ -122,12 +134,13 @@ def by_window(
         pl.col("others_took_us") - pl.col("others_usual_us") - pl.col("others_blocked_us")
     ).clip(lower_bound=0)
     frames = []
-    for kind in ("principal", *GROUPS):
-        party = "project_party" if kind == "project" else "user_party"
-        work = (
+    for party, kinds in _KINDS_OF_PARTIES.items():
+        work = pl.concat(
             ahead.drop_nulls(kind)
             .group_by(*MOMENT, key=kind)
             .agg(work_us=pl.sum("queued_work_us"), party=pl.first(party))
+            .with_columns(kind=pl.lit(kind))
+            for kind in kinds
         )
         times = current.group_by(*MOMENT, party=party).agg(pl.sum(*PARTY_TIMES))
         parties = (
@@ -144,7 +157,7 @@ def by_window(
                 "key",
                 "work_us",
                 "all_work_us",
-                kind=pl.lit(kind),
+                "kind",
                 others_us="others_took_us",
                 others_usual_us="others_usual_us",
                 impact_us=pl.col("accountable") * pl.col("worked_share") * late_us,
@@ -316,11 +329,7 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     timed = int(windows["timed"].sum())
     known = int(windows.join(baseline, on=_KIND, how="semi")["timed"].sum())
     loads = _loads(windows, baseline, members)
-    impacts = (
-        by_window(windows, baseline, members)
-        .group_by("kind", "key")
-        .agg(impact_s=pl.sum("impact_us") / US_PER_S)
-    )
+    impacts = _impacts(loads).group_by("kind", "key").agg(impact_s=pl.sum("impact_us") / US_PER_S)
     late_us = pl.max_horizontal(pl.col("took_us") - pl.col("usual_us"), 0)
     all_work_us = loads["work_us"].sum()
     frames = {
