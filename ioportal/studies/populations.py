@@ -25,7 +25,7 @@ from ioportal.analysis.populations import (
 )
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.panda_jobs import FIGURES
-from ioportal.studies.cache import cached, visibility_key
+from ioportal.studies.cache import cached, statistics_version, visibility_key
 from ioportal.studies.job_filters import BOUNDS, JobFilter
 from ioportal.studies.panda_filters import PANDA_BOUNDS, PandaFilter
 from ioportal.studies.population_figures import Figures, batch_job_figures, panda_job_figures
@@ -144,24 +144,23 @@ def compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparis
         (selected.kind.name, selected.filters, selected.visibility_key, selected.is_anonymous)
         for selected in selections
     ]
-    changed_at = latest_change(selections[0].kind)
     return cached(
         "populations",
-        (_CACHE_VERSION, changed_at, keys, metrics),
+        (_CACHE_VERSION, keys, metrics),
         lambda: _compare(selections, metrics),
+        lambda: figures_version(selections[0].kind),
     )
 
 
-def latest_change(kind: JobKind) -> datetime | None:
-    """Return the time of the last change of a PanDA job, as part of cache keys.
+def figures_version(kind: JobKind) -> tuple[datetime | None, ...]:
+    """Return the version of the figures of all jobs of a kind: times of their last changes.
 
-    PanDA jobs are changed by one worker at a time, so that it only grows. None for batch jobs:
-    each change of them recomputes their statistics.
+    Each change of a batch job recomputes its statistics. PanDA jobs are changed by one worker at a
+    time, so that the time of the last change only grows.
     """
     if kind is BATCH_JOBS:
-        return None
-    changed_at: datetime | None = WorkloadJob.objects.aggregate(at=Max("changed_at"))["at"]
-    return changed_at
+        return (statistics_version(),)
+    return (statistics_version(), WorkloadJob.objects.aggregate(at=Max("changed_at"))["at"])
 
 
 def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparison:

@@ -15,6 +15,7 @@ from ioportal.reporting.contacts import contact
 from ioportal.reporting.principals import BYS, Name, job_group_name, named
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Service
+from ioportal.studies.cache import cached
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Principal
 
@@ -302,7 +303,11 @@ class ImpactAnalysis:
 def for_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> ImpactAnalysis:
     """Analyse all metadata servers of a filesystem."""
     servers = dict(_servers(filesystem).values_list("pk", "name"))
-    result = incidents.analyse(servers, window.start, window.end)
+    result = cached(
+        "impact",
+        (sorted(servers), window.start, window.end),
+        lambda: incidents.analyse(servers, window.start, window.end),
+    )
     return ImpactAnalysis(filesystem, servers, window, result, user)
 
 
@@ -315,8 +320,12 @@ def for_incident(incident: Incident, user: User) -> ImpactAnalysis:
 
 
 def default_range(filesystem: Filesystem) -> TimeRange | None:
-    """Return the latest hour of traces or service statistics; None: there are none."""
-    return _latest(_servers(filesystem).values_list("pk", flat=True), _DEFAULT_RANGE)
+    """Return the latest hour of traces or service statistics; None: there are none.
+
+    It is cached as well: analyses of ranges up to the latest trace are reused with their range.
+    """
+    servers = list(_servers(filesystem).values_list("pk", flat=True))
+    return cached("latest-traces", sorted(servers), lambda: _latest(servers, _DEFAULT_RANGE))
 
 
 def suggestions() -> list[SlowInterval]:

@@ -18,7 +18,7 @@ from ioportal.reporting.contacts import contacts
 from ioportal.reporting.formatting import SHORT_UNITS, human, significant
 from ioportal.reporting.principals import job_group_filters, job_group_name
 from ioportal.reporting.rankings import INTERVALS, JOBS, MAX_RANKED, PER
-from ioportal.studies.cache import cached, visibility_key
+from ioportal.studies.cache import cached, statistics_version, visibility_key
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.ranking.forms import RankingForm
 
@@ -81,7 +81,12 @@ class RankingPage(SelectedJobs):
         if self.errors:
             return []
         key = (visibility_key(self.user), self.filters_query(), self.choice)
-        return cached("ranking", key, lambda: rankings.ranking(self.filtered, self.choice))
+        return cached(
+            "ranking",
+            key,
+            lambda: rankings.ranking(self.filtered, self.choice),
+            statistics_version,
+        )
 
     @property
     def is_cut(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 from django.db.models import Q
@@ -24,7 +24,7 @@ from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Target
 from ioportal.studies import trends as questions
 from ioportal.studies.cache import cached, visibility_key
-from ioportal.studies.populations import latest_change
+from ioportal.studies.populations import figures_version
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 from ioportal.times import ALL, RECENT
@@ -33,7 +33,7 @@ from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.trends.charts import OFFERED, RECORDED, Figures, Offered, chart_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
     from ioportal.analysis.metrics import Metric
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure
     from ioportal.charts.timelines import Chart
 
+_Result = TypeVar("_Result")
 MOST_METRICS = 6
 ROWS_SHOWN = 100  # in the table of a page; exports have all
 DEFAULT = "90d"  # value of the parameter `last`
@@ -149,7 +150,11 @@ class TrendsPage(SelectedJobs):
     @cached_property
     def extent(self) -> TimeRange | None:
         """The time of all runs; None without runs."""
-        extent = questions.extent(self.filtered, self.offered.records) if self.is_valid else None
+        if not self.is_valid:
+            return None
+        extent = self._cached(
+            "extent", (), lambda: questions.extent(self.filtered, self.offered.records)
+        )
         if extent is None:
             return None
         start, end = extent
@@ -274,11 +279,24 @@ class TrendsPage(SelectedJobs):
         if figures is None:
             return
         names = tuple(names or self._requested_names)
-        newest = latest_change(self.job_kind)
-        key = (visibility_key(self.user), self.unit_query(), newest, names, figures.buckets.edges)
-        frames = cached("trends", key, lambda: {name: self._frame(name, figures) for name in names})
+        frames = self._cached(
+            "trends",
+            (names, figures.buckets.edges),
+            lambda: {name: self._frame(name, figures) for name in names},
+        )
         for name in names:
             yield self._trend(name, frames[name], figures.buckets)
+
+    def _cached(
+        self, name: str, key: tuple[object, ...], compute: Callable[[], _Result]
+    ) -> _Result:
+        """Return a cached result over the selected jobs."""
+        return cached(
+            name,
+            (visibility_key(self.user), self.unit_query(), *key),
+            compute,
+            lambda: figures_version(self.job_kind),
+        )
 
     @property
     def _requested_names(self) -> Iterator[str]:

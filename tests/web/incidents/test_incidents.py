@@ -112,11 +112,26 @@ def test_ranges_over_a_day_are_refused(page):
 
 
 @pytest.mark.usefixtures("_storm")
-def test_the_number_of_queries_is_known(page, django_assert_num_queries):
+def test_the_number_of_queries_is_known(page, settings, django_assert_num_queries):
     page()  # computes the baseline
 
-    with django_assert_num_queries(43):
+    with django_assert_num_queries(55):  # 12 of them store the range and the analysis
         page()
+    settings.STATISTICS_INTERVAL = timedelta(minutes=1)
+    with django_assert_num_queries(28):
+        page()
+
+
+@pytest.mark.usefixtures("_storm")
+def test_analyses_are_reused_for_a_while(page, settings):
+    settings.STATISTICS_INTERVAL = timedelta(minutes=1)
+    query = "?start=2017-07-05T12:09Z&end=2017-07-05T12:12Z&format=json"
+    export = json_of(page(query))
+    AttributedRpc.objects.all().delete()
+
+    assert json_of(page(query)) == export
+    settings.STATISTICS_INTERVAL = timedelta(0)
+    assert json_of(page(query)) != export
 
 
 @pytest.fixture
