@@ -122,7 +122,7 @@ def _remove_texts(name: str, pseudonym: str) -> None:
 def _remove_texts_to_others(name: str, mails: NotificationQuerySet) -> None:
     """Remove the texts of messages to channels about a user's cases, and of copies of mails."""
     about = NotificationCase.objects.filter(case__owner=name).values("notification")
-    tokens = mails.values(text=Cast("token", CharField()))
+    tokens = mails.values(token_text=Cast("token", CharField()))
     copied = Func("key", Value(":"), Value(2), function="split_part", output_field=CharField())
     others = Notification.objects.exclude(recipient=name).alias(copied=copied)
     others = others.filter(Q(pk__in=about) | Q(kind=Notification.Kind.COPY, copied__in=tokens))

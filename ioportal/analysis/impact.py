@@ -113,16 +113,18 @@ def by_window(
 
     Source: docs/metrics.md, "Impact".
     """
-    return _impacts(_loads(windows, baseline, members), since, until, reads)
+    loads = _loads(windows, baseline, members)
+    current = loads if since is None else loads.filter(pl.col("start") >= since)
+    return _impacts(current, loads, until, reads)
 
 
 def _impacts(
+    current: pl.DataFrame,
     loads: pl.DataFrame,
-    since: datetime | None = None,
     until: datetime | None = None,
     reads: pl.Series | None = None,
 ) -> pl.DataFrame:
-    current = loads if since is None else loads.filter(pl.col("start") >= since)
+    """Return the rows of `by_window` in the current windows, of all loads."""
     overloads = _overloads(loads, reads)
     ahead = _work_ahead(current, loads, overloads)
     free_us = FREE_THREADS * pl.col("worked").n_unique() * (WINDOW / timedelta(microseconds=1))
@@ -329,7 +331,12 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     timed = int(windows["timed"].sum())
     known = int(windows.join(baseline, on=_KIND, how="semi")["timed"].sum())
     loads = _loads(windows, baseline, members)
-    impacts = _impacts(loads).group_by("kind", "key").agg(impact_s=pl.sum("impact_us") / US_PER_S)
+    waiting = loads.filter(pl.col("took_us") - pl.col("usual_us") > pl.col("blocked_us"))
+    impacts = (
+        _impacts(loads.join(waiting, on=MOMENT, how="semi"), loads)
+        .group_by("kind", "key")
+        .agg(impact_s=pl.sum("impact_us") / US_PER_S)
+    )
     late_us = pl.max_horizontal(pl.col("took_us") - pl.col("usual_us"), 0)
     all_work_us = loads["work_us"].sum()
     frames = {
