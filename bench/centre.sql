@@ -136,6 +136,24 @@ CROSS JOIN generate_series(
 CROSS JOIN generate_series(33, 38) opcode
 CROSS JOIN (SELECT min(id) AS id FROM site_server) s;
 
+-- Thirty processes outside jobs send requests all day.
+INSERT INTO telemetry_attributedrpc (start, job_id, segment_id, server_id, source_job_id, nid_id,
+    service_id, opcode, kind, method, count, timed, service_us_sum, service_us_min, service_us_max,
+    queue_us_min, queue_us_max, total_us_sum)
+SELECT at, 0, 0, s.id, p.id, 0, 1, 33, 2, 2, 90, 90, 9000 * random(), 20, 900, 5, 500,
+    9000 + 9000 * random()
+FROM generate_series(
+    %(ended)s::timestamptz - interval '1 day', %(ended)s::timestamptz - interval '10 s', '10 s'
+) at
+CROSS JOIN (SELECT id FROM site_sourcejobid ORDER BY id LIMIT 30) p
+CROSS JOIN (SELECT min(id) AS id FROM site_server) s;
+
+INSERT INTO site_service (id, name) VALUES (1, 'mdt');
+
+INSERT INTO activity_pinnedbaseline (server_id, service_id, opcode, baseline_us, since, pinned_at,
+    pinned_by, why)
+SELECT min(id), 1, 33, 120, %(began)s, %(began)s, '', '' FROM site_server;
+
 INSERT INTO jobs_workloadjob (cluster_id, panda_id, reported_batch_id, batch_id, array_index, site, host,
     state, error, "user", transformation, started_at, ended_at, core_count, cpu_s, precedence, batch_job_id,
     changed_at)
@@ -146,3 +164,12 @@ FROM (SELECT * FROM jobs_job WHERE ended_at IS NULL ORDER BY started_at LIMIT 1)
 
 INSERT INTO jobs_workloadjob_jobs (workloadjob_id, job_id)
 SELECT w.id, j.id FROM jobs_workloadjob w JOIN jobs_job j USING (cluster_id, batch_id);
+
+-- Ten PanDA jobs ran inside each of some batch jobs.
+INSERT INTO jobs_workloadjob (cluster_id, panda_id, reported_batch_id, batch_id, array_index, site, host,
+    state, error, "user", transformation, started_at, ended_at, core_count, cpu_s, setup_s, precedence,
+    batch_job_id, changed_at)
+SELECT cluster_id, 6000000 + 10 * j.id + n, batch_id, batch_id, '', 'LAKE', nodes, 'finished', '', 'prod',
+    'sim', started_at, ended_at, 16, 3600 * random(), 60 * random(), '', j.id, ended_at
+FROM (SELECT * FROM jobs_job WHERE ended_at IS NOT NULL ORDER BY id LIMIT 25000) j,
+    generate_series(0, 9) n;

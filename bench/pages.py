@@ -204,6 +204,12 @@ def _every_page() -> Iterator[Pages]:
         at_most_ms=200,
         cold_at_most_ms=300,
     )
+    for name, what, paths in (
+        ("impact", "Impact analysis", ("/incidents/impact/", "/incidents/impact/?last=24h")),
+        ("panda_populations", "Populations of PanDA jobs", ("/populations/?unit=panda",)),
+        ("panda_trends", "Trends of PanDA jobs", ("/trends/?unit=panda",)),
+    ):
+        yield Pages(name, what, paths, at_most_ms=200, cold_at_most_ms=1000)
     for person in (centre.HEAVY_USER, centre.OTHER_USER):
         own = ("/", "/jobs/", "/populations/", f"/users/{person}/")
         yield Pages(f"of_{person}", f"Pages of user {person}", own, 200, person=person)
