@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from django.http import QueryDict
 from django.urls import reverse
@@ -65,7 +65,7 @@ class HistogramPart:
             self._page.as_shares,
             self.kind.plural,
         )
-        links = [self._jobs_url(0, bounds) for bounds in self.histogram.bins]
+        links = self._links[0] if self._links else []
         return charts.figure(chart, self.histogram.bins, self._bars, links)
 
     @property
@@ -96,13 +96,15 @@ class HistogramPart:
     @property
     def rows(self) -> Iterator[tuple[str, list[tuple[int | None, float, str]]]]:
         """Yield non-empty bins: bounds; count, share and link of each population."""
-        for bounds, counts in self._by_bin():
+        for (bounds, counts), links in zip(
+            self._by_bin(), zip(*self._links, strict=True), strict=True
+        ):
             if any(counts):
                 yield (
                     charts.bounds_in_words(self._label, bounds),
                     [
-                        (count, bars.share(count or 0), self._jobs_url(number, bounds))
-                        for number, (bars, count) in enumerate(zip(self._bars, counts, strict=True))
+                        (count, bars.share(count or 0), link)
+                        for bars, count, link in zip(self._bars, counts, links, strict=True)
                     ],
                 )
 
@@ -139,14 +141,21 @@ class HistogramPart:
             return formatting.all_bytes(value)
         return f"{value:,} s" if self.metric.unit is Unit.SECONDS else f"{value:,}"
 
-    def _jobs_url(self, number: int, bounds: Bin) -> str:
-        """Return the URL of the jobs in a bin, within the bounds of the filters."""
-        population = self._tables[number].population
-        if not population.jobs_url:
-            return ""
-        filters = QueryDict(urlsplit(population.jobs_url).query, mutable=True)
+    @cached_property
+    def _links(self) -> list[list[str]]:
+        """The URLs of the jobs in each bin, for each population."""
+        return [self._jobs_urls(table.population.jobs_url) for table in self._tables]
+
+    def _jobs_urls(self, jobs_url: str) -> list[str]:
+        """Return the URL of the jobs in each bin, within the bounds of the filters."""
+        if not jobs_url:
+            return [""] * len(self.histogram.bins)
+        filters = dict(QueryDict(urlsplit(jobs_url).query).lists())
         names = self.kind.bounds[self.metric.name]
-        for name, bound, tighter in zip(names, bounds, (max, min), strict=True):
-            selected = filters.get(name)
-            filters[name] = str(tighter(bound, int(selected)) if selected else bound)
-        return job_kinds.list_url(self.kind, filters.urlencode())
+        selected = [list(map(int, filters.get(name, [])[-1:])) for name in names]
+        urls = []
+        for low, high in self.histogram.bins:
+            within = (max([low, *selected[0]]), min([high, *selected[1]]))
+            query = urlencode(filters | dict(zip(names, within, strict=True)), doseq=True)
+            urls.append(job_kinds.list_url(self.kind, query))
+        return urls

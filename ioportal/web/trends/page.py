@@ -34,7 +34,6 @@ from ioportal.web.trends.charts import OFFERED, RECORDED, Figures, Offered, char
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
 
     from ioportal.analysis.metrics import Metric
     from ioportal.analysis.timelines import Gap
@@ -63,7 +62,7 @@ class Trend:
     buckets: Buckets
     marks: list[Mark]
     gaps: list[Gap]
-    selected: SelectedJobs
+    selected: TrendsPage
     log: bool = False
 
     @property
@@ -109,8 +108,10 @@ class Trend:
     def table(self) -> list[tuple[str, str, list[str]]]:
         """The first rows for the page: label, URL of the jobs, values."""
         return [
-            (label, self._jobs(start, end), list(map(self._text, self.columns, values)))
-            for label, start, end, *values in islice(self.rows(), ROWS_SHOWN)
+            (label, url, list(map(self._text, self.columns, values)))
+            for url, (label, _, _, *values) in zip(
+                self.selected.jobs_urls, islice(self.rows(), ROWS_SHOWN), strict=True
+            )
         ]
 
     @property
@@ -122,12 +123,6 @@ class Trend:
     def exports_url(self) -> str:
         """The URL of the export, without the format."""
         return f"{reverse('trend', args=[self.chart.name])}?{self.selected.unit_query('step')}"
-
-    def _jobs(self, start: datetime, end: datetime) -> str:
-        """Return the URL of the jobs that ran in a bucket."""
-        begin, stop = (timezone.localtime(at).isoformat() for at in (start, end))
-        filters = self.selected.filters_query(start=begin, end=stop)
-        return job_kinds.list_url(self.selected.job_kind, filters)
 
     def _text(self, name: str, value: float | None) -> str:
         if value is not None and (self.unit is None or name == "n"):
@@ -190,6 +185,21 @@ class TrendsPage(SelectedJobs):
                 Step(requested), trends.step_for(start, end, MAX_BUCKETS), key=list(Step).index
             )
         return trends.buckets(start, end, step, timezone.get_current_timezone())
+
+    @cached_property
+    def jobs_urls(self) -> list[str]:
+        """The URLs of the jobs that ran in each of the first buckets, for the tables."""
+        bounds = islice(self.buckets.bounds, ROWS_SHOWN) if self.buckets else ()
+        return [
+            job_kinds.list_url(
+                self.job_kind,
+                self.filters_query(
+                    start=timezone.localtime(start).isoformat(),
+                    end=timezone.localtime(end).isoformat(),
+                ),
+            )
+            for start, end in bounds
+        ]
 
     @property
     def errors(self) -> dict[str, list[str]]:
