@@ -206,7 +206,7 @@ BOUNCES_MAILBOX = env.mailbox("IOPORTAL_BOUNCES_URL")
 CA_FILE = env.file("IOPORTAL_CA_FILE")
 PORTAL_URL = env.text("IOPORTAL_URL", "http://localhost:8000").rstrip("/")  # in mails
 
-# Minimum interval between computations of the statistics of a running job.
+# Minimum interval between computations of the statistics of a running job, and of cached results.
 STATISTICS_INTERVAL = env.duration("IOPORTAL_STATISTICS_INTERVAL", "60s")
 
 # Two reads of a target further apart leave a gap: entries idle for longer than the target's
