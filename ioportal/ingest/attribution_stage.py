@@ -43,6 +43,7 @@ from ioportal.telemetry.models import (
     AttributedRpc,
     Coverage,
     IoWindow,
+    JobDelta,
     Principal,
     RpcWindow,
     floor_to_window,
@@ -68,6 +69,7 @@ def attribute_pending(limit: int = 500) -> int:
         lock()
         traces = DirtyTrace.objects.claim(limit)
         polled = [(row, _between_reads(row)) for row in DirtyReads.objects.claim(limit)]
+        deltas.request_first_polls([row for row, _ in polled])
         differences = DirtyDeltas.objects.claim(limit)
         exports = DirtyExports.objects.claim(limit)
         jobs = DirtyJob.objects.claim(limit)
@@ -222,7 +224,12 @@ def _attribute_deltas(dirty: DirtyDeltas) -> set[int]:
     windows = IoWindow.objects.filter(segment_id=dirty.segment_id)
     stale = _jobs_of(windows)
     deltas.derive(dirty.segment_id, dirty.start, dirty.end)
-    extents = windows.values("target_id").annotate(first=Min("start"), last=Max("start"))
+    # Of raw rows: a window whose operations were all counted before has been deleted.
+    extents = (
+        JobDelta.objects.filter(segment_id=dirty.segment_id, end__range=(dirty.start, dirty.end))
+        .values("target_id")
+        .annotate(first=Min("start"), last=Max("start"))
+    )
     for target in extents:
         rollups.mark_target_dirty(
             dirty.filesystem_id, target["target_id"], target["first"], target["last"] + _MOMENT

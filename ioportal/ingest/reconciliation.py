@@ -10,12 +10,12 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import Case, Count, F, Max, Q, Sum, Value, When
+from django.db.models import Case, Count, DateTimeField, F, Max, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from collectors import tables
 from collectors.lustre.service_stats import WAIT
-from collectors.tables import COUNTERS, OPERATIONS, UTC_US
+from collectors.tables import COUNTERS, OPERATIONS, TIMES, UTC_US
 from ioportal.ingest.attribution import namesakes
 from ioportal.ingest.models import LateRows
 from ioportal.jobs import panda_jobs
@@ -61,6 +61,8 @@ _LEVELS: dict[Table, tuple[Level, Level, Level | None]] = {
 _ATTRIBUTED = (Principal.JOB, Principal.PROCESS, Principal.HOST)
 _MOMENT = timedelta(microseconds=1)
 _RPCS: Any = F("count")
+_TOTAL = IoWindow.Basis.TOTAL
+_UNKNOWN_TIME = Value(None, DateTimeField())
 _OPERATIONS: Any = reduce(add, (Coalesce(F(name), Value(0)) for name in OPERATIONS))
 _DELTAS: dict[Table, tuple[Any, Any]] = {  # model and operations
     tables.JOB_COUNTERS: (JobDelta, _OPERATIONS),
@@ -166,7 +168,21 @@ def retained_parts(segment: Segment) -> RetainedParts:
         raw=is_raw,
         attributed=attributed is None
         or (retention.is_retained([attributed], start, end) and not late_rows.exists()),
-        expected=segment.is_batch or segment.table is not tables.JOB_COUNTERS or is_raw,
+        expected=_can_expect(segment, is_raw=is_raw),
+    )
+
+
+def _can_expect(segment: Segment, *, is_raw: bool) -> bool:
+    """Return whether the operations of a segment to attribute can be computed."""
+    if segment.table is not tables.JOB_COUNTERS or segment.start is None:
+        return True
+    if not segment.is_batch:
+        return is_raw
+    targets = segment.targets.values_list("pk", flat=True)
+    reads = [read_at for target in targets if (read_at := _last_read(target, segment.start))]
+    # Without reads before its first poll, all operations of a batch are attributed.
+    return not reads or (
+        is_raw and retention.is_retained([levels.JOB_SNAPSHOTS], min(reads), max(reads))
     )
 
 
@@ -332,22 +348,74 @@ def _expected(segment: Segment) -> int:
     if segment.table is not tables.JOB_COUNTERS or segment.end is None:
         return 0
     if segment.is_batch:
-        return segment.operations
+        return segment.operations - _counted_by_files(segment)
     targets = segment.targets.values_list("pk", flat=True)
-    return sum(_gained_operations(target_id, segment.end) for target_id in targets)
+    return sum(_gained_since_previous_read(target_id, segment.end) for target_id in targets)
 
 
-def _gained_operations(target_id: int, read_at: datetime) -> int:
-    """Return the operations that a target's counters gained since the previous read.
+def _counted_by_files(batch: Segment) -> int:
+    """Return the operations in a batch's first polls that reads from files counted before."""
+    totals = JobDelta.objects.filter(
+        segment_id=batch.pk, end__range=(batch.start, batch.end), end=F("start"), basis=_TOTAL
+    )
+    counted = 0
+    for row_target_id, polled_at in totals.values_list("target_id", "end").distinct():
+        kind = {"pk": row_target_id} if row_target_id else {"kind": Target.Kind.OST}
+        reads = [
+            _snapshot(target_id, read_at)
+            for target_id in batch.targets.filter(**kind).values_list("pk", flat=True)
+            if (read_at := _last_read(target_id, polled_at))
+        ]
+        if reads:
+            now = _entries(totals.filter(target_id=row_target_id, end=polled_at))
+            counted += _gained(now, now.clear()) - _gained(now, _added_up(reads))
+    return counted
 
-    Computed in Python, independently of the SQL that derives I/O windows.
-    """
+
+def _last_read(target_id: int, polled_at: datetime) -> datetime | None:
+    """Return the time of a target's last read from a file, if no poll is between it and a poll."""
+    observed = Coverage.objects.filter(source=Coverage.Source.JOB_STATS, source_id=target_id)
+    from_files = Q(start__lte=polled_at, end=F("start"))
+    last = observed.filter(from_files | Q(start__lt=polled_at)).order_by("-start").first()
+    return last.start if last and last.start == last.end else None
+
+
+def _added_up(reads: list[pl.DataFrame]) -> pl.DataFrame:
+    """Add up the entries of OSTs; a time is unknown if that of any of its operations is."""
+    known = {
+        time: (pl.col(time).is_not_null() | (pl.col(name).fill_null(0) == 0)).all()
+        for time, name in TIMES.items()
+    }
+    return (
+        pl.concat(reads)
+        .group_by("source_job_id")
+        .agg(
+            pl.lit(None, UTC_US).alias("entry_started_at"),
+            *(
+                pl.when(known.get(name, True) & pl.col(name).is_not_null().any())
+                .then(pl.col(name).sum())
+                .alias(name)
+                for name in COUNTERS
+            ),
+        )
+    )
+
+
+def _gained_since_previous_read(target_id: int, read_at: datetime) -> int:
+    """Return the operations that a target's counters gained since the previous read."""
     reads = Coverage.objects.filter(
         source=Coverage.Source.JOB_STATS, source_id=target_id, end=F("start")
     )
     before = reads.filter(start__lt=read_at).order_by("-start").first()
     now = _snapshot(target_id, read_at)
-    old = _snapshot(target_id, before.start) if before else now.clear()
+    return _gained(now, _snapshot(target_id, before.start) if before else now.clear())
+
+
+def _gained(now: pl.DataFrame, old: pl.DataFrame) -> int:
+    """Return the operations that entries gained since an earlier read.
+
+    Computed in Python, independently of the SQL that derives I/O windows.
+    """
     both = now.join(
         old.with_columns(was_read=pl.lit(value=True)), on="source_job_id", how="left", suffix="_old"
     )
@@ -364,10 +432,14 @@ def _gained_operations(target_id: int, read_at: datetime) -> int:
 
 
 def _snapshot(target_id: int, taken_at: datetime) -> pl.DataFrame:
-    columns = ["source_job_id", "entry_started_at", *COUNTERS]
-    rows = JobSnapshot.objects.filter(target_id=target_id, taken_at=taken_at)
+    return _entries(JobSnapshot.objects.filter(target_id=target_id, taken_at=taken_at))
+
+
+def _entries(rows: QuerySet[Any]) -> pl.DataFrame:
+    """Return the counters of each entry; increments do not show when an entry started."""
+    started_at = F("entry_started_at") if rows.model is JobSnapshot else _UNKNOWN_TIME
     return pl.DataFrame(
-        list(rows.values_list(*columns)),
+        list(rows.values_list("source_job_id", started_at, *COUNTERS)),
         schema={
             "source_job_id": pl.Int32,
             "entry_started_at": UTC_US,

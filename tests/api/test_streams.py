@@ -10,10 +10,12 @@ from django.db import transaction
 
 from collectors import tables
 from ioportal.ingest.models import DirtyTrace
+from ioportal.stage_runs import drain
+from ioportal.telemetry import rollups
 from tests import contents
 from tests.batches import batch as new_batch
 from tests.batches import delta, traced, window
-from tests.logs import Run, at, job_stats, rpc, sacct
+from tests.logs import Run, Timed, at, job_stats, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("sources")
 
@@ -316,6 +318,131 @@ def test_files_from_before_the_first_poll_of_an_agent_are_loaded(
     assert opens() == [(PENDING, "", DIFFERENCE, 9), (PENDING, "", TOTAL, 3)]
     assert deliver(polled(9, "11:58", "12:00"), "mds1-jobs")[0] == 422
     assert reconcile()
+
+
+def first_poll(*rows, target="lake-MDT0000"):
+    totals = [row | {"basis": "total"} for row in rows]
+    return polled(1, "12:00", "12:00", *totals, target=target)
+
+
+FIRST_POLL = first_poll(
+    delta("12:00", "12:00", "77", open=12, close=5, open_us=600),
+    delta("12:00", "12:00", "78", open=4),
+    delta("12:00", "12:00", "79", open=8),
+    delta("12:00", "12:00", "80", open=3),
+)
+NEXT_POLL = polled(2, "12:00", "12:01", delta("12:00", "12:01", "77", open=7))
+FILES = {  # clock: opens by job id
+    "11:40": {"77": Timed(6, 200), "79": 9},
+    "11:50": {"77": Timed(10, 450), "79": 9, "80": 3},
+}
+
+
+@pytest.fixture
+def hand_over(deliver, token, logs, ingest, attribute, reconcile, queries):
+    """Load files and deliver batches in a given order; return the opens of each window."""
+    token("mds1-jobs")
+
+    def run(steps, *, attribute_each):
+        with transaction.atomic():
+            for step in steps:
+                if isinstance(step, str):
+                    entries = {job: {"open": opens} for job, opens in FILES[step].items()}
+                    text = job_stats("lake-MDT0000", entries, snapshot=step)
+                    ingest("job_stats", logs(step, text), at=at(step).isoformat())
+                else:
+                    assert deliver(step, "mds1-jobs")[0] == 202
+                if attribute_each:
+                    attribute()
+                    drain(rollups.roll_up)
+            attribute()
+            drain(rollups.roll_up)
+            reconcile()
+            windows = queries(
+                "SELECT to_char(w.\"end\", 'HH24:MI'), s.text, w.basis, w.open, w.open_us, w.close "
+                "FROM telemetry_iowindow w JOIN site_sourcejobid s ON s.id = w.source_job_id "
+                'ORDER BY w."end", s.text'
+            )
+            rolled_up = queries("SELECT sum(metadata_operations) FROM telemetry_iototal")
+            transaction.set_rollback(True)
+        assert rolled_up == [(sum((row[3] or 0) + (row[5] or 0) for row in windows),)]
+        return windows
+
+    return run
+
+
+@pytest.mark.parametrize("attribute_each", [False, True])
+def test_the_first_poll_of_an_agent_counts_no_operation_of_a_file_again(hand_over, attribute_each):
+    steps = ["11:40", "11:50", FIRST_POLL, NEXT_POLL]
+
+    for order in (steps, steps[::-1], [steps[n] for n in (1, 2, 0, 3)]):
+        assert hand_over(order, attribute_each=attribute_each) == [
+            ("11:40", "77", TOTAL, 6, 200, None),
+            ("11:40", "79", TOTAL, 9, None, None),
+            ("11:50", "77", DIFFERENCE, 4, 250, None),
+            ("11:50", "80", NEW_ENTRY, 3, None, None),
+            ("12:00", "77", TOTAL, 2, 150, None),
+            ("12:00", "78", TOTAL, 4, None, None),  # no file has it
+            ("12:00", "79", TOTAL, 8, None, None),  # created again since the last file
+            ("12:01", "77", DIFFERENCE, 7, None, None),
+        ], order
+
+
+def test_the_reads_of_all_osts_are_subtracted_from_the_first_poll(
+    deliver, logs, ingest, attribute, reconcile, queries
+):
+    def write(clock, number, **sizes):
+        entries = {job: {"write_bytes": (size // 100, size)} for job, size in sizes.items()}
+        text = job_stats(f"lake-OST000{number}", entries, snapshot=clock)
+        ingest("job_stats", logs(f"{clock}-{number}", text), at=at(clock).isoformat())
+
+    write("11:40", 0, cp=100)
+    write("11:50", 1, cp=400, mv=900)
+    deliver(
+        first_poll(
+            delta("12:00", "12:00", "cp", target="", write=15, write_bytes=1_500),
+            delta("12:00", "12:00", "mv", target="", write=2, write_bytes=200),
+            target="",
+        ),
+        "oss1-jobs",
+    )
+    attribute()
+    first_polls = (
+        "SELECT s.text, w.write, w.write_bytes FROM telemetry_iowindow w "
+        "JOIN site_sourcejobid s ON s.id = w.source_job_id "
+        "WHERE w.\"end\" = '2017-07-05 12:00Z' ORDER BY 1"
+    )
+    assert queries(first_polls) == [("cp", 10, 1_000), ("mv", 2, 200)]
+
+    write("11:55", 0, cp=700)
+
+    assert queries(first_polls) == [("cp", 4, 400), ("mv", 2, 200)]
+    assert reconcile() == "4 segments reconcile."
+
+
+def test_a_first_poll_after_polls_of_another_stream_is_a_total(
+    deliver, logs, ingest, opens, reconcile
+):
+    read(ingest, logs, "11:50", opens=3)
+    deliver(FIRST_POLL, "mds1-jobs")
+    deliver(NEXT_POLL, "mds1-jobs")
+    row = delta("12:02", "12:02", "77", basis="total", open=20)
+    deliver(polled(1, "12:02", "12:02", row, stream=str(uuid4())), "mds1-jobs")
+
+    assert opens() == [(PENDING, "", DIFFERENCE, 7), (PENDING, "", TOTAL, 3 + 9 + 15 + 20)]
+    assert reconcile() == "4 segments reconcile."
+
+
+def test_a_replaced_file_changes_the_first_poll(deliver, logs, ingest, opens, reconcile):
+    read(ingest, logs, "11:50", opens=12)
+    deliver(first_poll(delta("12:00", "12:00", "77", open=12)), "mds1-jobs")
+    assert opens() == [(PENDING, "", TOTAL, 12)]
+
+    text = job_stats("lake-MDT0000", {"77": {"open": 9}}, snapshot="11:49")
+    ingest("job_stats", logs("b", text), at=at("11:50").isoformat(), replace=True)
+
+    assert opens() == [(PENDING, "", TOTAL, 9 + 3)]
+    assert reconcile() == "2 segments reconcile."
 
 
 def read(ingest, logs, clock, opens=1):

@@ -37,15 +37,15 @@ KIND = """
 JOB = "CASE WHEN n.jobs = 1 THEN n.job_id ELSE 0 END"
 
 
-def _each(form: str, separator: str = ", ", names: Iterable[str] = COUNTERS) -> sql.Composed:
+def each(form: str, separator: str = ", ", names: Iterable[str] = COUNTERS) -> sql.Composed:
     """Return `form` once per counter: {0} is its name, {1} the name of its previous value."""
     return sql.SQL(separator).join(
         sql.SQL(form).format(sql.Identifier(name), sql.Identifier(f"old_{name}")) for name in names
     )
 
 
-def _each_time(form: str) -> sql.Composed:
-    """Return `form` once per time: {0} and {1} as in `_each`, {2} and {3} of its operations."""
+def each_time(form: str) -> sql.Composed:
+    """Return `form` once per time: {0} and {1} as in `each`, {2} and {3} of its operations."""
     return sql.SQL(", ").join(
         sql.SQL(form).format(
             *(sql.Identifier(part) for part in (time, f"old_{time}", name, f"old_{name}"))
@@ -133,27 +133,27 @@ LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
 WHERE {has_values} OR w.basis = %(RESET)s -- (cleared counters may still be 0)
 """
 ).format(
-    now=_each("{0}"),
-    before=_each("lag({0}) OVER entry AS {1}"),
-    fell=_each("n.{0} < n.{1}", " OR "),
+    now=each("{0}"),
+    before=each("lag({0}) OVER entry AS {1}"),
+    fell=each("n.{0} < n.{1}", " OR "),
     # The current value, minus the previous one where the counter continued.
-    added=_each("{0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END AS {0}", names=COUNTED),
+    added=each("{0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END AS {0}", names=COUNTED),
     # A time is null in a read before the first operation: then all of it was added.
-    added_times=_each_time(
+    added_times=each_time(
         "{0} - CASE WHEN basis = %(DIFFERENCE)s AND {3} > 0 THEN {1} ELSE 0 END AS {0}"
     ),
-    nothing=_each("NULL::bigint"),
-    total=_each("sum({0}) AS {0}", names=COUNTED),
+    nothing=each("NULL::bigint"),
+    total=each("sum({0}) AS {0}", names=COUNTED),
     total_times=sql.SQL(", ").join(
         sql.SQL("{} AS {}").format(total, sql.Identifier(time))
         for time, total in time_sums().items()
     ),
     lifetime=sql.SQL(f"t.job_cleanup_interval * {SURE_LIFETIME}"),
-    names=_each("{0}"),
+    names=each("{0}"),
     # Real counters never exceed a bigint; forged ones must not stop the stage.
-    sums=_each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END", names=COUNTED),
-    times=_each_time("CASE WHEN w.{2} > 0 AND w.{0} <= %(largest)s THEN w.{0} END"),
-    has_values=_each("w.{0} > 0", " OR ", COUNTED),
+    sums=each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END", names=COUNTED),
+    times=each_time("CASE WHEN w.{2} > 0 AND w.{0} <= %(largest)s THEN w.{0} END"),
+    has_values=each("w.{0} > 0", " OR ", COUNTED),
 )
 
 _CLEAR = """
