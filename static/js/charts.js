@@ -60,11 +60,15 @@
     return opacity ? `rgba(${red},${green},${blue},${opacity})` : `rgb(${red},${green},${blue})`;
   }
 
-  function resolved(value) {
-    if (typeof value === "string") return value.startsWith("--") ? colour(value) : value;
-    if (Array.isArray(value)) return typeof value[0] === "object" ? value.map(resolved) : value;
+  // Only colours are tokens: names and texts of users may begin with "--", too.
+  function resolved(value, key = "") {
+    const isToken = key.endsWith("color") && typeof value === "string" && value.startsWith("--");
+    if (isToken) return colour(value);
+    if (Array.isArray(value)) {
+      return typeof value[0] === "object" ? value.map((part) => resolved(part)) : value;
+    }
     if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, resolved(part)]));
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, resolved(part, name)]));
   }
 
   // Places the labels of marks and gaps in lines between legend and plot, without overlap. The lines
@@ -116,8 +120,16 @@
 
   // Names hidden or isolated with the legend of a chart, preserved while the tab is open.
   const CHOICES = `legends of ${location.pathname}`;
-  const choices = new Map(JSON.parse(sessionStorage.getItem(CHOICES) ?? "[]"));
+  const choices = storedChoices();
   const nameOf = (trace) => trace.legendgroup ?? trace.name;
+
+  function storedChoices() {
+    try {
+      return new Map(JSON.parse(sessionStorage.getItem(CHOICES) ?? "[]"));
+    } catch {
+      return new Map(); // storage that is unavailable or was changed by others
+    }
+  }
 
   function remember(plot) {
     const names = new Set(plot.data.map(nameOf).filter(Boolean));
@@ -248,7 +260,8 @@
   });
   document.addEventListener("themechange", () => drawAll(document));
   document.addEventListener("figureschange", (event) => drawAll(event.target));
-  document.addEventListener("htmx:afterSwap", (event) => drawAll(event.detail.elt));
+  // Not on afterSwap: until htmx settles, elements with an id have the attributes of their predecessors.
+  document.addEventListener("htmx:afterSettle", (event) => drawAll(event.detail.elt));
   document.addEventListener("htmx:beforeSwap", ({ detail }) => {
     if (detail.shouldSwap) detail.target.querySelectorAll(".js-plotly-plot").forEach(Plotly.purge);
   });

@@ -19,6 +19,16 @@ STEPS = """plot => {
         : [[at(number), at(number + 2), top + height / 2, hovertext[number]]]);
 }"""
 
+# The name and the hover text of a trace that a user named like a colour token.
+NAMED_AS_COLOUR = """plot => {
+    const script = document.getElementById(plot.dataset.plot);
+    const figure = JSON.parse(script.textContent);
+    Object.assign(figure.data[0], { name: "--help", hovertext: "--help" });
+    script.textContent = JSON.stringify(figure);
+    const { name, hovertext } = window.printedFigure(plot, 1000).data[0];
+    return [name, hovertext];
+}"""
+
 
 @pytest.fixture
 def charts(visit, heavy_job):
@@ -83,6 +93,20 @@ def test_a_hidden_name_stays_hidden_after_a_reload(charts):
 
     charts.locator(f"{OPENS} .main-svg").first.wait_for()
     assert charts.evaluate(visible) == "legendonly"
+
+
+def test_corrupt_choices_of_a_legend_are_ignored(charts):
+    charts.evaluate("() => sessionStorage.setItem(`legends of ${location.pathname}`, '{')")
+
+    charts.reload()
+
+    charts.locator(f"{OPENS} .main-svg").first.wait_for()
+
+
+def test_a_name_is_never_taken_for_a_colour(charts):
+    names = charts.locator(OPENS).evaluate(NAMED_AS_COLOUR)
+
+    assert names == ["--help", "--help"]
 
 
 def test_histograms_are_two_by_two_on_wide_screens(visit):

@@ -30,6 +30,8 @@ REFRESH = """() => {
     document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
+SETTLED = "() => document.addEventListener('htmx:afterSettle', () => { window.settled = true; })"
+
 
 @pytest.fixture
 def send(logs, ingest):
@@ -75,6 +77,20 @@ def test_refreshes_keep_hidden_traces_and_colours(visit, send):
     refresh(page)
     assert "host n5" in page.evaluate(SWATCHES)
     assert set(page.evaluate(DRAWN)) == {"host n3"}
+
+
+def test_charts_stay_drawn_after_another_range_is_selected(visit, send):
+    send("range", 5, n1=30)
+    page = visit("/overview/")
+    plot = page.locator("[data-plot^='figure-rpcs']")
+    plot.locator(".main-svg").first.wait_for()
+    page.evaluate(SETTLED)
+
+    page.get_by_role("link", name="6h").click()
+
+    page.wait_for_function("() => window.settled")
+    plot.locator(".main-svg").first.wait_for()
+    expect(plot).to_have_class(re.compile("js-plotly-plot"))
 
 
 def test_switching_the_theme_keeps_the_zoom(visit):
