@@ -41,9 +41,9 @@ def test_the_server_page_lists_users(impacts):
     assert table[4] == table[10] == "estimated"
 
 
-def test_the_home_page_lists_who_slows_down_others_now(impacts, as_staff):
-    assert impacts("/").startswith("dave user")
-    assert "Slowing others now" in words_of(as_staff.get("/"))
+def test_the_home_page_lists_who_slows_down_others_now(impacts):
+    for address in ("/", "/now/"):
+        assert impacts(address).startswith("dave user")
 
 
 @pytest.mark.usefixtures("_stream")
@@ -74,6 +74,15 @@ def test_the_home_page_says_how_slow_a_server_is_in_the_latest_windows(as_staff)
     assert "Requests take" not in page.partition("mds1 ")[2].partition("mds2 ")[0]
     assert "Until 2017-07-05 12:08:30 , requests took" in page
     assert "of the work was from dave" in page
+
+
+@pytest.mark.usefixtures("_stream")
+def test_a_refresh_of_the_home_page_has_all_that_changes(as_staff):
+    whole, refreshed = (words_of(as_staff.get(address)) for address in ("/", "/now/"))
+
+    for title in ("Worst cases", "Slowing others now", "Data freshness", "Needs attention"):
+        assert title in whole
+        assert title in refreshed
 
 
 @pytest.mark.usefixtures("_stream")

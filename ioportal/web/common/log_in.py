@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.middleware import HtmxDetails
 
 from ioportal.throttling.counters import TooManyAttempts
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 class LogInAsPage:
     """Middleware: redirect htmx to the log-in after the end of a session.
 
-    By itself, htmx would follow the redirect and insert the log-in into the page.
+    By itself, htmx would follow the redirect and insert the log-in into the page. The log-in leads
+    back to the page, not to a part of it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -34,8 +37,15 @@ class LogInAsPage:
             and "HX-Request" in request.headers
             and response.url.startswith(resolve_url(settings.LOGIN_URL))
         ):
-            return HttpResponseClientRedirect(response.url)
+            return HttpResponseClientRedirect(_back_to_page(request) or response.url)
         return response
+
+
+def _back_to_page(request: HttpRequest) -> str | None:
+    """Return the log-in that leads back to the page of a requested part; None: a boosted link."""
+    htmx = HtmxDetails(request)
+    page = None if htmx.boosted else htmx.current_url_abs_path
+    return redirect_to_login(page).url if page else None
 
 
 class ThrottledLogIn:

@@ -110,7 +110,7 @@ class SourceKind:
 class StaffHome:
     """The site at a glance."""
 
-    def __init__(self, user: User, hours: str) -> None:
+    def __init__(self, user: User, hours: str = "") -> None:
         self._user = user
         self._hours = hours
 

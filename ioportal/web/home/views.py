@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ioportal.flags import latest_data
-from ioportal.reporting import server_states
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
@@ -34,9 +32,8 @@ def home(request: UserRequest) -> HttpResponseBase:
 @require_safe
 @staff_only
 def now(request: UserRequest) -> HttpResponseBase:
-    """Show the state of the metadata servers, as a part of the home page."""
-    states = server_states.current(request.user, latest_data.timed_until())
-    return render(request, "home/_states.html", {"states": states})
+    """Show the parts of the home page that are refreshed."""
+    return render(request, "home/_refresh.html", {"home": StaffHome(request.user)})
 
 
 @require_safe

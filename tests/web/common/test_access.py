@@ -45,6 +45,22 @@ def test_htmx_redirects_to_the_log_in_and_back_to_the_page(client, db):
         assert answer["HX-Redirect"] == f"/login/?next={quote(route)}", route
 
 
+@pytest.mark.parametrize(
+    ("headers", "page"),
+    [
+        pytest.param({"HX-Current-URL": "http://testserver/?hours=1"}, "/?hours=1", id="a part"),
+        pytest.param(
+            {"HX-Current-URL": "http://testserver/", "HX-Boosted": "true"}, "/now/", id="a link"
+        ),
+        pytest.param({"HX-Current-URL": "http://example.org/"}, "/now/", id="another host"),
+    ],
+)
+def test_the_log_in_leads_back_to_the_page_of_a_refreshed_part(client, db, headers, page):
+    answer = client.get("/now/", headers={"HX-Request": "true", **headers})
+
+    assert answer["HX-Redirect"] == f"/login/?next={quote(page)}"
+
+
 def test_staff_pages_explain_the_refusal(as_alice):
     assert "This page is for staff" in words_of(as_alice.get("/ingest/"))
 

@@ -94,3 +94,5 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs(
     refresh()
     with django_assert_num_queries(29):
         as_staff.get("/")
+    with django_assert_num_queries(20):
+        as_staff.get("/now/")
