@@ -132,7 +132,8 @@ class Live:
 
     def _account(self, since: int, now: int) -> None:
         """Write the records of pilots in the batch system and PanDA."""
-        pilots = [job for job in self._today.jobs(since, now) if job.cluster == site.CLUSTER]
+        present = self._today.jobs(since - 1, now)  # with those that ended at `since`
+        pilots = [job for job in present if job.cluster == site.CLUSTER]
         (self._folder / "pbs").mkdir(exist_ok=True)
         for month, text in pbs.monthly_files(pilots, now, since).items():
             with (self._folder / "pbs" / month).open("a") as file:

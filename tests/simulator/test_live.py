@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from collectors.agent import config
-from simulator import feeds, live
+from simulator import feeds, live, site
 from simulator.live import Live, State
 from simulator.today import Today
 from tests.simulator.reading import RPC
@@ -109,6 +109,17 @@ def test_after_a_pause_the_same_jobs_run_with_higher_counters(pass_time, tmp_pat
     ended = (tmp_path / "sacct.txt").read_text().splitlines()[1:]
     assert any(NOON < int(line.split("|")[9]) < NOON + HOUR for line in ended)
     assert len(list((tmp_path / "panda").iterdir())) > 3
+
+
+def test_a_pilot_is_recorded_when_it_ends(pass_time, tmp_path):
+    jobs = Today(1, NOON - 60, NOON, 1).jobs(NOON, NOON + HOUR)
+    pilot = next(job for job in jobs if job.cluster == site.CLUSTER and job.ended < NOON + HOUR)
+
+    pass_time(3, begin=pilot.ended - 1)
+
+    assert (tmp_path / f"panda/{pilot.number}.json").exists()
+    records = "".join(file.read_text() for file in (tmp_path / "pbs").iterdir())
+    assert f";E;{pilot.number}." in records
 
 
 def test_repeated_queries_agree_and_no_node_is_shared():
