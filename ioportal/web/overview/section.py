@@ -145,7 +145,7 @@ class Section(Observation):
 
     @cached_property
     def consumers(self) -> list[Consumer]:
-        """All visible principals, grouped by name, highest latest rate first."""
+        """All visible principals, grouped by name, largest consumption in the range first."""
         groups: dict[Name, list[Amount]] = defaultdict(list)
         for amount in self.amounts:
             if name := self._names.get(amount.principal):
@@ -154,7 +154,7 @@ class Section(Observation):
             self._consumer(replace(name, text=kind_of(name.text)), amounts)
             for name, amounts in groups.items()
         ]
-        return sorted(consumers, key=lambda row: (-(row.latest or 0), -row.total, row.name))
+        return sorted(consumers, key=lambda row: (-row.total, row.name))
 
     def _consumer(self, name: Name, amounts: list[Amount]) -> Consumer:
         """Return the sum of some amounts; its share is set later, as it depends on the bins."""
