@@ -8,13 +8,12 @@ from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 from django.core.cache import cache
-from django.db.models import Max
+from django.db.models import Count, Max
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.analysis.rules.metadata_operations import METADATA_OPERATIONS
 from ioportal.demo import centre, mailbox
-from ioportal.flags.models import Flag
+from ioportal.flags.models import Case
 from ioportal.jobs.models import Job
 from ioportal.telemetry.models import ImpactWindow
 
@@ -100,7 +99,7 @@ def _stops() -> list[Stop]:
         Stop(
             "Who was flagged, and why",
             "The rule, its threshold, the evidence and the contact.",
-            _case(heaviest),
+            _case(),
         ),
         Stop(
             "The mail that the storm produced",
@@ -163,8 +162,8 @@ def _mail() -> str:
     return reverse("received_mail", args=[mails[0].key]) if mails else ""
 
 
-def _case(job: Job | None) -> str:
-    """Return the case of the flag for the number of a job's operations."""
-    flags = Flag.objects.filter(job=job, rule=METADATA_OPERATIONS.code)
-    flag = flags.order_by("pk").first() if job else None
-    return reverse("case", args=[flag.case_id]) if flag else ""
+def _case() -> str:
+    """Return the worst unresolved case: most severe, then most flags."""
+    cases = Case.objects.unresolved().annotate(flag_count=Count("flags"))
+    worst = cases.order_by("-severity", "-flag_count", "pk").first()
+    return reverse("case", args=[worst.pk]) if worst else ""

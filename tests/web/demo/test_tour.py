@@ -3,8 +3,10 @@
 import pytest
 from django.core.cache import cache
 from django.urls import reverse
+from django.utils import timezone
 
 from ioportal.demo import tour
+from ioportal.flags.models import Case
 from ioportal.site.models import UserAccount
 from tests.web.demo.tour import date_the_story, pilots
 from tests.web.reading import text_of, words_of
@@ -46,6 +48,20 @@ def test_links_lead_to_the_jobs_of_the_story(demo, cluster, as_staff):
     assert "2 jobs" in compared
     assert "3 jobs" in compared
     assert "shares" in compared
+
+
+def test_the_case_of_the_tour_is_unresolved_and_the_worst(demo, new_case, new_job):
+    for jobs in (3, 2, 1):
+        owner = f"user{jobs}"
+        for number in range(jobs):
+            case = new_case(new_job(batch_id=f"{jobs}-{number}", owner=owner, name="relax"))
+        if jobs == 3:
+            case.state, case.resolution, case.resolved_at = "resolved", "Fixed.", timezone.now()
+            case.save()
+
+    last = urls()["Who was flagged, and why"]
+
+    assert last == reverse("case", args=[Case.objects.get(owner="user2").pk])
 
 
 def test_the_card_is_dismissed_for_good(demo, as_staff):
