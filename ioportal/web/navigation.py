@@ -90,7 +90,7 @@ _SECTIONS = (
     Section(
         "Admin",
         (
-            Page("ingest", "Data", "segment_list", for_staff=True),
+            Page("ingest", "Data", "health", for_staff=True),
             Page("site", "Site", "admin:index", for_staff=True),
         ),
     ),

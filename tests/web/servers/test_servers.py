@@ -97,6 +97,8 @@ def test_hosts_outside_jobs_are_listed_from_exports(as_staff, module_site):
     )
 
     page = words_of(as_staff.get("/servers/mds1/"))
+    assert "No service statistics in this range" in page
+    assert "manage.py ingest req_history" in page
 
     assert "Host Metadata operations ops Share % Mean time µs n1 300 30.0 50.0" in page
 
