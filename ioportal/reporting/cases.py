@@ -89,7 +89,10 @@ class CaseSummary:
     def trend(self) -> str:
         """Its flags of the last days, compared with the days before, as text."""
         days = TREND_SPAN // timedelta(days=1)
-        return f"{self.figures.recent:,} in {days} days, {self.figures.before:,} before"
+        return (
+            f"{self.figures.recent:,} in the latest {days} days, "
+            f"{self.figures.before:,} in the {days} days before"
+        )
 
     @property
     def text(self) -> str:

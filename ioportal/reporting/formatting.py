@@ -33,6 +33,7 @@ SHORT_UNITS = {
     Unit.BYTES: "bytes",
     Unit.BYTES_PER_SECOND: "bytes/s",
     Unit.SECONDS: "h:min:s",
+    Unit.SECONDS_OF_WAITING: "s",
     Unit.MICROSECONDS: "time",
     Unit.NODES: "nodes",
     Unit.CORES: "cores",

@@ -53,5 +53,5 @@ HOST_OUTSIDE_JOBS = Rule(
         {"rpcs": 20_639, "server_share": 0.4498, "capacity_per_s": 5_000},
     ),
     abuse_times=5,
-    units={"impact_s": Unit.SECONDS},
+    units={"impact_s": Unit.SECONDS_OF_WAITING},
 )

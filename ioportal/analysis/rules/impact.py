@@ -46,9 +46,11 @@ IMPACT = Rule(
     measure="peak_impact_s",
     thresholds={
         "peak_impact_s": Threshold(
-            10, "Extra waiting of other users within five minutes", Unit.SECONDS
+            10, "Extra waiting of other users within five minutes", Unit.SECONDS_OF_WAITING
         ),
-        "impact_s": Threshold(HARM_S, "Extra waiting of other users over the run", Unit.SECONDS),
+        "impact_s": Threshold(
+            HARM_S, "Extra waiting of other users over the run", Unit.SECONDS_OF_WAITING
+        ),
         "impact_times": Threshold(
             2, "Time of other users' RPCs, relative to usual", Unit.RATIO, minimum=1
         ),

@@ -54,8 +54,12 @@ IMPACT_OF_MANY_JOBS = Rule(
     needs_harm=True,
     measure="peak_impact_s",
     thresholds={
-        "peak_impact_s": Threshold(10, "Extra waiting of others within five minutes", Unit.SECONDS),
-        "impact_s": Threshold(HARM_S, "Extra waiting of others within a day", Unit.SECONDS),
+        "peak_impact_s": Threshold(
+            10, "Extra waiting of others within five minutes", Unit.SECONDS_OF_WAITING
+        ),
+        "impact_s": Threshold(
+            HARM_S, "Extra waiting of others within a day", Unit.SECONDS_OF_WAITING
+        ),
         "impact_times": Threshold(
             2, "Time of others' RPCs, relative to usual", Unit.RATIO, minimum=1
         ),

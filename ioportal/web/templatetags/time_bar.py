@@ -55,7 +55,7 @@ def time_steps(context: RequestContext, window: TimeRange | OpenRange) -> dict[s
     return {
         "window": window,
         "earlier": _range(context, start - length, start),
-        "later": _range(context, end, end + length),
+        "later": _range(context, end, end + length) if end < timezone.now() else "",
         "wider": _range(context, start - length / 2, end + length / 2),
         "copied": _range(context, start, end),
     }
