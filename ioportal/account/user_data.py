@@ -93,9 +93,7 @@ def _remove_texts(name: str, pseudonym: str) -> None:
     Answer.objects.filter(notification__recipient=name).update(comment="")
     mails = Notification.objects.filter(recipient=name)
     _remove_texts_to_others(name, mails)
-    mails.filter(state__in=_UNSENT).update(
-        state=Notification.State.DISCARDED, next_attempt_at=None, finished_at=timezone.now()
-    )
+    _discard(mails)
     mails.update(
         address="",
         subject=_REMOVED,
@@ -126,8 +124,15 @@ def _remove_texts_to_others(name: str, mails: NotificationQuerySet) -> None:
     copied = Func("key", Value(":"), Value(2), function="split_part", output_field=CharField())
     others = Notification.objects.exclude(recipient=name).alias(copied=copied)
     others = others.filter(Q(pk__in=about) | Q(kind=Notification.Kind.COPY, copied__in=tokens))
+    _discard(others)
     NotificationImage.objects.filter(notification__in=others).delete()
     others.update(subject=_REMOVED, text="", html="", response="")
+
+
+def _discard(mails: NotificationQuerySet) -> None:
+    mails.filter(state__in=_UNSENT).update(
+        state=Notification.State.DISCARDED, next_attempt_at=None, finished_at=timezone.now()
+    )
 
 
 def _remove_log_in(name: str) -> None:

@@ -33,6 +33,8 @@ NOT_PAGES = {  # answers with files, parts of pages, redirects, and pages that n
     "jobs/<int:pk>/panda/",
     "jobs/<int:pk>/timelines/<slug:name>/",
     "jobs/<slug:cluster>/<str:batch_id>/",
+    "mails/<int:pk>/html/",
+    "mails/preview/html/",
     "overview/<slug:name>/",
     "populations/histograms/<slug:metric>/",
     "servers/<str:name>/clients/",
