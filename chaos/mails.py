@@ -133,7 +133,7 @@ class Chaos:
         return f"seed {seed:<5} {time.monotonic() - begun:5.1f} s  {len(problems)} problems"
 
     def _write(self, chance: Random) -> None:
-        self._database.execute("DELETE FROM alerts_notification")
+        self._database.execute("TRUNCATE alerts_notification CASCADE")
         self._database.cursor().executemany(
             "INSERT INTO alerts_notification (token, channel_id, kind, key, recipient, address,"
             " subject, text, html, reason, state, created_at, released_by, next_attempt_at,"
