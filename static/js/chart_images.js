@@ -28,7 +28,7 @@
   function captionOf(figure, plot, layout) {
     const parts = [
       plot.dataset.source ?? textOf(figure.querySelector("figcaption p")),
-      textOf(document.querySelector("[data-filters]")),
+      ...[...document.querySelectorAll("[data-filters]")].map(textOf),
       period(layout),
       `ioportal, ${location.host}: ${textOf(document.querySelector("h1"))}.`,
       textOf(document.querySelector(".simulated")),
