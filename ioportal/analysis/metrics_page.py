@@ -44,7 +44,8 @@ a trace. The two metrics are never added, and neither replaces the other.
 **Rates** divide by observed seconds: time between two reads of the counters that are at most
 `IOPORTAL_POLL_GAP` apart, or time covered by a trace. With a registered `job_cleanup_interval`,
 reads of a target may be that far apart, because counters are cumulative. The first read of a
-target gives totals of unknown duration, which count in totals but not in rates.
+target gives totals of unknown duration, which count in totals but not in rates. An agent's first
+poll excludes operations that were loaded from files before.
 
 ## Figures of a job
 

@@ -5,6 +5,7 @@ import hmac
 import json
 import time
 from datetime import timedelta
+from select import select
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,7 +13,15 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ioportal.alerts import channel_messages, channel_planning, connections, outbox, planning
+from ioportal.alerts import (
+    channel_messages,
+    channel_planning,
+    connections,
+    http_post,
+    outbox,
+    planning,
+)
+from ioportal.alerts.connections import refuse_early_end
 from ioportal.alerts.models import Channel, Notification, Silence
 from ioportal.flags.models import Case, CaseEvent, Flag
 from tests.alerts import http_server
@@ -167,12 +176,26 @@ def test_channels_do_not_count_as_mails_to_users(storm, automatic, channel):
     assert own.channel is None
 
 
-@pytest.mark.parametrize("fault", [500, 429, 503, "dies"])
+@pytest.mark.parametrize("fault", [500, 429, 503])
 def test_a_temporary_failure_is_tried_again(channel, receiver, fault):
     channel_messages.write_test(channel("chat"))
     receiver.faults = [fault]
 
     assert send().state == State.WAITING
+    assert send().state == State.SENT
+
+
+def test_a_server_that_dies_before_the_end_gets_the_message_again(channel, receiver, monkeypatch):
+    def refuse_when_closed(sock):
+        select([sock], [], [], 10)
+        refuse_early_end(sock)
+
+    channel_messages.write_test(channel("chat"))
+    receiver.faults = ["dies"]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(http_post, "refuse_early_end", refuse_when_closed)
+        assert send().state == State.WAITING
     assert send().state == State.SENT
 
 

@@ -58,6 +58,7 @@ MORE_PAGES = [
     "/admin/site/useraccount/",
     "/admin/site/useraccount/add/",
     "/admin/site/project/add/",
+    "/admin/site/nid/add/",
 ]
 ELEMENTS = "document.querySelectorAll('*').length"
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]

@@ -64,14 +64,14 @@ def expected(records, ended):
     for (start, nid, text), group in groupby(sorted(records, key=window), window):
         moments = [moment for moment, _, _ in group]
         end = start + timedelta(seconds=10)
-        principal = _named(nid, text, start, end, ended) if text in IDS else None
+        principal = _named(nid, text, start, end, min(moments), ended) if text in IDS else None
         if principal is None:
             principal = _on_node(nid, text, min(moments), max(moments), ended)
         total[principal] += len(moments)
     return dict(total)
 
 
-def _named(nid, text, start, end, ended):
+def _named(nid, text, start, end, first, ended):
     """Return the principal that a job id names; None if the node contradicts all its claims."""
     near = [
         job
@@ -86,6 +86,11 @@ def _named(nid, text, start, end, ended):
         if near and not proven:
             return None
         candidates = [job for job in proven if job in running] or proven
+        if any(job.start <= first < job.end for job in ended if node in job.nodes.split(",")):
+            # The node of a job that is over may be another job's.
+            over = all(job.end + timedelta(minutes=1) <= start for job in candidates)
+            if candidates and over:
+                return None
     else:
         since_end = [job for job in near if job.end + timedelta(minutes=1) > start]
         candidates = running or since_end
