@@ -14,6 +14,7 @@ from collectors.lustre.md_stats import MD_STATS
 from collectors.lustre.req_history import REQ_HISTORY
 from collectors.lustre.rpc_trace import RPC_TRACE
 from collectors.lustre.service_stats import SERVICE_STATS
+from collectors.nfs.nfsd import NFSD
 from collectors.panda.jobs import PANDA
 from collectors.tables import Table
 
@@ -24,6 +25,7 @@ FORMATS: tuple[Format, ...] = (
     MD_STATS,
     EXPORT_STATS,
     SERVICE_STATS,
+    NFSD,
     SACCT,
     SQUEUE,
     PBS,

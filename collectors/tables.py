@@ -209,10 +209,10 @@ SERVICE_COUNTERS = Table(
     grain="one row per service x counter: totals since service start or clear",
     columns={
         "line": pl.Int64(),
-        "service": pl.String(),  # thread-name base: "mdt_rdpg"; "": not in the source
+        "service": pl.String(),  # thread-name base: "mdt_rdpg", "nfsd"; "": not in the source
         "snapshot_at": UTC_US,  # time of the read; null: not a wall clock
         "counted_since": UTC_US,  # null: unknown
-        "counter": pl.String(),  # "req_waittime", "ldlm_ibits_enqueue", "mds_getattr"
+        "counter": pl.String(),  # "req_waittime", "ldlm_ibits_enqueue", "nfs3_lookup"
         "unit": pl.String(),  # of min, max and sum: one of SERVICE_UNITS
         "samples": pl.Int64(),
         "min": pl.Int64(),
@@ -221,6 +221,8 @@ SERVICE_COUNTERS = Table(
     },
     nullable=frozenset({"snapshot_at", "counted_since"}),
 )
+CALLS = "req_calls"  # all calls of a service without waiting times
+REQUEST_COUNTERS = ("req_waittime", CALLS)  # a service has one of them: all of its requests
 SERVICE_UNITS = ("reqs", "usec", "sec", "bufs", "bytes", "pages", "regs")
 
 JOBS = Table(

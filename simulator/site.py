@@ -21,6 +21,7 @@ OSTS_OF_OSS = {
 OSTS = tuple(ost for osts in OSTS_OF_OSS.values() for ost in osts)
 LUSTRE_VERSION = "2.8.0"
 NFS_SERVER = "titan-nfs1"
+NFS_FILESYSTEM = "nfs-apps"  # its exports
 # PBS_JOBID or SLURM_JOB_ID in clients' requests; cut at 31 characters by Lustre.
 JOB_ID_PATTERN = r"(?P<batch_id>\d+)(\.\S*)?"
 

@@ -21,7 +21,7 @@ from ioportal.alerts.models import MailPolicy
 if TYPE_CHECKING:
     from pathlib import Path
 
-CLUSTER, ANALYSIS_CLUSTER, MDS = "titan", "rhea", "atlas2-mds1"
+CLUSTER, ANALYSIS_CLUSTER, MDS, NFS = "titan", "rhea", "atlas2-mds1", "titan-nfs1"
 YEAR: Path = settings.BASE_DIR / "var/demo"  # logs of the past year
 TODAY: Path = settings.BASE_DIR / "var/live"  # logs of today, and the configuration of its agent
 PAST = TODAY / "past"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from django.core.management import call_command
 
-from ioportal.demo.centre import ANALYSIS_CLUSTER, CLUSTER, MDS, PAST, TODAY, YEAR
+from ioportal.demo.centre import ANALYSIS_CLUSTER, CLUSTER, MDS, NFS, PAST, TODAY, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +70,7 @@ def of_year() -> Iterator[Step]:
             (("panda", "--cluster", CLUSTER), "panda/*"),
             (("rpctrace", "--server", MDS), "rpctrace/*"),
             (("md_stats",), "md_stats/*/*"),
+            (("nfsd", "--server", NFS), "nfsd/*/*"),
             (("job_stats",), "job_stats/*/*"),
             (("pbs", "--cluster", CLUSTER), "late/*"),
         )

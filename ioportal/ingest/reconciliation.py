@@ -14,8 +14,7 @@ from django.db.models import Case, Count, DateTimeField, F, Max, Q, Sum, Value, 
 from django.db.models.functions import Coalesce
 
 from collectors import tables
-from collectors.lustre.service_stats import WAIT
-from collectors.tables import COUNTERS, OPERATIONS, TIMES, UTC_US
+from collectors.tables import COUNTERS, OPERATIONS, REQUEST_COUNTERS, TIMES, UTC_US
 from ioportal.ingest.attribution import namesakes
 from ioportal.ingest.models import LateRows
 from ioportal.jobs import panda_jobs
@@ -279,8 +278,8 @@ def _stored(segment: Segment) -> tuple[int, int]:
 
 def _requests() -> Any:
     """Return the expression for the requests in a snapshot of a service counter."""
-    wait = Counter.objects.filter(name=WAIT).values("pk")
-    return Case(When(counter_id__in=wait, then=F("samples")), default=Value(0))
+    counters = Counter.objects.filter(name__in=REQUEST_COUNTERS).values("pk")
+    return Case(When(counter_id__in=counters, then=F("samples")), default=Value(0))
 
 
 def _wrong_links(segment: Segment) -> int:

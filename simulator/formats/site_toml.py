@@ -41,6 +41,8 @@ def text(plan: Plan) -> str:
             for nid, node in site.ANALYSIS_NODE_OF_NID.items()
         ),
         filesystem(site.FILESYSTEM, (site.CLUSTER, site.ANALYSIS_CLUSTER)),
+        filesystem(site.NFS_FILESYSTEM, (site.CLUSTER,)),
+        server(site.NFS_SERVER, filesystem=site.NFS_FILESYSTEM, kind="nfs"),
     ]
     servers = {site.MDS: ("mds", (site.MDT,))} | {
         oss: ("oss", osts) for oss, osts in site.OSTS_OF_OSS.items()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from collectors.lustre import service_stats
+from collectors.tables import REQUEST_COUNTERS
 from ioportal.ingest import impact_marks
 from ioportal.ingest.formats.common import LoadOptions, discard, needed, overlap, parsed_parts
 from ioportal.ingest.models import Segment
@@ -70,8 +71,9 @@ class ServiceStatsLoader:
             ),
         )
         self._segment.records += rows.height
-        waited = int(rows.filter(counter=service_stats.WAIT)["samples"].cast(pl.Int128).sum())
-        self._segment.operations = min(self._segment.operations + waited, LARGEST_BIGINT)
+        requests = rows.filter(pl.col("counter").is_in(REQUEST_COUNTERS))["samples"]
+        counted = self._segment.operations + int(requests.cast(pl.Int128).sum())
+        self._segment.operations = min(counted, LARGEST_BIGINT)
 
     def finish(self) -> None:
         """Cover the time of the read, unless another file covers it."""
@@ -93,4 +95,5 @@ class ServiceStatsLoader:
             end=self._read_at,
             segment_id=segment.pk,
         )
-        impact_marks.mark_read(self._server.pk, self._read_at)
+        if self._server.kind == Server.Kind.MDS:
+            impact_marks.mark_read(self._server.pk, self._read_at)

@@ -148,7 +148,7 @@ class Nid(models.Model):
 
 
 class Filesystem(models.Model):
-    """A Lustre filesystem."""
+    """A Lustre filesystem, or the exports of NFS servers."""
 
     name = models.SlugField(unique=True)
     clusters = models.ManyToManyField(
@@ -173,13 +173,14 @@ class Filesystem(models.Model):
 
 
 class Server(models.Model):
-    """An MDS or OSS host."""
+    """An MDS or OSS host, or an NFS server."""
 
     class Kind(models.TextChoices):
-        """Metadata or object storage."""
+        """Metadata or object storage of Lustre, or NFS."""
 
         MDS = "mds", "MDS"
         OSS = "oss", "OSS"
+        NFS = "nfs", "NFS server"
 
     filesystem = models.ForeignKey(Filesystem, models.CASCADE, related_name="servers")
     name = models.CharField(max_length=255, unique=True)

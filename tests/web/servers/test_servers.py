@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ioportal.site.models import Nid, Node, Target
+from ioportal.site.models import Filesystem, Nid, Node, Server, Target
 from ioportal.telemetry.models import Coverage, HostWindow
 from tests.collectors.lustre.counters import FIXTURES
 from tests.logs import Run, Timed, at, job_stats, sacct
@@ -52,6 +52,23 @@ def test_charts_are_narrowed_to_one_service(as_staff, reads):
     assert kinds[0]["ldlm_ibits_enqueue"] == 80.0
     assert kinds[0]["mds_reint_open"] == 10.0
     assert "req_waittime" not in kinds[0]
+
+
+def test_calls_of_nfs_servers_have_rates_and_no_waiting_times(as_staff, module_site, ingest):
+    server = Server.objects.create(
+        name="nfs1", filesystem=Filesystem.objects.create(name="apps"), kind=Server.Kind.NFS
+    )
+    empty = words_of(as_staff.get("/servers/nfs1/"))
+    for name, hour in (("kernel_6.1", 12), ("kernel_6.1_later", 13)):
+        path = FIXTURES / "nfsd" / f"{name}.txt"
+        ingest("nfsd", path, server=server.name, at=f"2026-03-01T{hour}:00:00Z")
+
+    [service] = rows(as_staff.get("/servers/nfs1/", {"format": "json"}))
+    [kinds] = rows(as_staff.get("/servers/nfs1/charts/requests/", {"format": "json"}))
+
+    assert "manage.py ingest nfsd --server nfs1" in empty
+    assert (service["service"], service["mean_wait_us"]) == ("nfsd", None)
+    assert (kinds["nfs4_lookup"], kinds["nfs3_getattr"]) == (0.2, 0.1)  # 720 and 360 in an hour
 
 
 def test_counter_resets_are_marked(as_staff, reads):

@@ -1,0 +1,87 @@
+"""Metadata operations of whole filesystems and NFS servers: did load move elsewhere?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+from django.db import connection
+
+from collectors.nfs.nfsd import METADATA_COUNTERS
+from ioportal.site.models import Counter, Filesystem, Server
+from ioportal.telemetry import services
+from ioportal.telemetry.models import IoWindow
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_MAX_READS = 400  # of a server: a year by day
+
+# Only intervals between two polls inside of the range count. Each MDT has its own polls, so rates
+# are added up, not operations.
+_FILESYSTEMS = """
+SELECT filesystem_id, sum(operations / seconds), sum(operations), max(seconds)
+FROM (
+    SELECT filesystem_id, target_id, sum(metadata_operations)::float8 AS operations,
+        extract(epoch FROM sum("end" - start))::float8 AS seconds
+    FROM telemetry_iototal
+    WHERE start >= %(start)s AND "end" <= %(end)s AND start < %(end)s AND target_id <> 0
+        AND basis <> %(TOTAL)s
+    GROUP BY 1, 2
+) targets
+WHERE seconds > 0
+GROUP BY 1
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Metadata operations of all clients of a filesystem or an NFS server in a range.
+
+    Args:
+        name: of the filesystem or server.
+        kind: "filesystem" or "NFS server".
+        rate: metadata operations per observed second.
+        operations: in observed intervals.
+        observed_s: observed time; of several MDTs, the longest.
+    """
+
+    name: str
+    kind: str
+    rate: float
+    operations: float
+    observed_s: float
+
+
+def loads(start: datetime, end: datetime) -> list[Load]:
+    """Return the load of each filesystem and NFS server with data in [start, end), by name."""
+    return [*_filesystems(start, end), *_nfs_servers(start, end)]
+
+
+def _filesystems(start: datetime, end: datetime) -> list[Load]:
+    names = dict(Filesystem.objects.values_list("pk", "name"))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _FILESYSTEMS, {"start": start, "end": end, "TOTAL": IoWindow.Basis.TOTAL.value}
+        )
+        rows = cursor.fetchall()
+    found = (Load(names[key], "filesystem", *figures) for key, *figures in rows if key in names)
+    return sorted(found, key=lambda load: load.name)
+
+
+def _nfs_servers(start: datetime, end: datetime) -> list[Load]:
+    counters = Counter.objects.filter(name__in=METADATA_COUNTERS).values_list("pk", flat=True)
+    counted = pl.Series(list(counters), dtype=pl.Int64).implode()
+    found = []
+    for server in Server.objects.filter(kind=Server.Kind.NFS):
+        # Counts before a reset are lost, so the whole interval is.
+        known = services.differences(server.pk, start, end, _MAX_READS).filter(
+            ~pl.col("is_reset"), pl.col("start") >= start, pl.col("end") <= end
+        )
+        reads = known.select("start", "end").unique()
+        seconds = float((reads["end"] - reads["start"]).dt.total_seconds(fractional=True).sum())
+        if seconds:
+            calls = float(known.filter(pl.col("counter_id").is_in(counted))["samples"].sum())
+            found.append(Load(server.name, "NFS server", calls / seconds, calls, seconds))
+    return found

@@ -1,0 +1,44 @@
+"""Calls of NFS servers: stored once, reconciled, and part of the load of a site."""
+
+import pytest
+
+from ioportal.activity.site_load import Load, loads
+from ioportal.site.models import Filesystem, Server
+from ioportal.stage_runs import drain
+from ioportal.telemetry.rollups import roll_up
+from ioportal.times import moment
+from tests.collectors.lustre.counters import FIXTURES
+from tests.logs import job_stats
+
+FIRST, LATER, REBOOTED = (f"2026-03-01T{hour}:00:00Z" for hour in (12, 13, 14))
+
+
+@pytest.fixture
+def reads(site, ingest):
+    """Load three reads of an NFS server; it boots before the last one."""
+    apps = Filesystem.objects.create(name="apps")
+    Server.objects.create(name="nfs1", filesystem=apps, kind=Server.Kind.NFS)
+    for name, at in (("kernel_6.1", FIRST), ("kernel_6.1_later", LATER), ("kernel_6.1", REBOOTED)):
+        ingest("nfsd", FIXTURES / "nfsd" / f"{name}.txt", server="nfs1", at=at)
+
+
+def test_reads_reconcile(reads, reconcile):
+    assert reconcile() == "3 segments reconcile."
+
+
+def test_the_load_of_a_site_is_by_filesystem_and_nfs_server(reads, ingest, logs):
+    for hour, opens in ((12, 0), (13, 7200)):
+        at = f"2026-03-01T{hour}:00:00Z"
+        text = job_stats("lake-MDT0000", {"cp.0": {"open": 100 + opens}}, snapshot=moment(at))
+        ingest("job_stats", logs(f"{hour}.txt", text), at=at)
+    drain(roll_up)
+
+    whole_day = loads(moment("2026-03-01T00:00:00Z"), moment("2026-03-02T00:00:00Z"))
+    half_an_hour = loads(moment("2026-03-01T12:30:00Z"), moment("2026-03-01T13:00:00Z"))
+
+    # The hour in which the NFS server booted does not count.
+    assert whole_day == [
+        Load("lake", "filesystem", 2.0, 7200.0, 3600.0),
+        Load("nfs1", "NFS server", 0.6, 2160.0, 3600.0),
+    ]
+    assert half_an_hour == []
