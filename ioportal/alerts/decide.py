@@ -169,12 +169,14 @@ class Decision:
         verdict: what happens.
         reason: a sentence for staff.
         needs_approval: of a mail: whether a member of staff sends it.
+        is_braked: whether the mails to all recipients within an hour delay it.
     """
 
     candidates: tuple[Candidate, ...]
     verdict: Verdict
     reason: str
     needs_approval: bool = False
+    is_braked: bool = False
 
 
 def decide(
@@ -303,8 +305,10 @@ def _of_group(
         *_quiet(policy, now),
         *_too_many(recipient, mailed, policy, now),
     ]
-    if reasons:
-        return Decision(cases, Verdict.LATER, reasons[0])
+    brake = list(_brake(mailed, policy, now))
+    if reasons or brake:
+        reason = [*reasons, *brake][0]
+        return Decision(cases, Verdict.LATER, reason, is_braked=not reasons)
     needs_approval = any(policy.mode(each.rule) is Mode.APPROVAL for each in cases)
     reason = f"{len(cases)} new or grown case{'' if len(cases) == 1 else 's'}."
     return Decision(cases, Verdict.MAIL, reason, needs_approval)
@@ -345,5 +349,8 @@ def _too_many(
     today = [each for each in mailed if each.at > now - timedelta(days=1)]
     if sum(each.recipient == recipient for each in today) >= policy.daily_cap:
         yield f"{recipient} has reached the limit of {policy.daily_cap} within 24 hours."
-    if sum(each.at > now - timedelta(hours=1) for each in today) >= policy.hourly_brake:
+
+
+def _brake(mailed: Sequence[Mailed], policy: Policy, now: datetime) -> Iterator[str]:
+    if sum(each.at > now - timedelta(hours=1) for each in mailed) >= policy.hourly_brake:
         yield f"All recipients have reached the limit of {policy.hourly_brake} within an hour."

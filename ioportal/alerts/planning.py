@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from ioportal.alerts import compose
 from ioportal.alerts.decide import Candidate, Decision, Mailed, Policy, Silence, Verdict, decide
+from ioportal.alerts.digests import schedule
 from ioportal.alerts.models import (
     BouncedAddress,
     CaseDecision,
@@ -57,6 +58,9 @@ def plan(now: datetime | None = None) -> int:
             now,
         )
         _store_reasons(decisions)
+        schedule.write_brake_notices(
+            [each.case for held in decisions if held.is_braked for each in held.candidates], now
+        )
         mails = [each for each in decisions if each.verdict is Verdict.MAIL]
         for decision in mails:
             _write(decision, now)

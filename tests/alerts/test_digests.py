@@ -139,6 +139,24 @@ def test_a_daily_digest_ranks_the_cases_and_arrives(storm, sam, policy, mails):
         assert f"/cases/{other.case_id}/" not in body  # a notice
 
 
+def test_readers_learn_once_a_day_that_the_hourly_brake_holds_mails(storm, sam):
+    set_policy(hourly_brake=1)
+    Notification.objects.create(recipient="bob", subject="Earlier", state=State.SENT)
+
+    planning.plan()
+    planning.plan()
+
+    notice = digest_of("brake")
+    assert (notice.address, notice.state) == ("sam@example.org", State.WAITING)
+    assert notice.subject == "Mails about cases are held: 1 within an hour"
+    assert "Slows down other jobs: user alice, jobs named storm on lake" in notice.text
+    assert "Owner: Alice Ng, alice@example.org" in notice.text
+    assert not Notification.objects.filter(recipient="alice").exists()
+    assert CaseDecision.objects.get(case=storm).reason == (
+        "All recipients have reached the limit of 1 within an hour."
+    )
+
+
 def test_a_daily_digest_names_drafts_lost_mails_and_data_problems(sam, policy):
     common = {"recipient": "alice", "address": "alice@example.org", "text": "t"}
     Notification.objects.create(subject="Waits", state=State.DRAFT, **common)

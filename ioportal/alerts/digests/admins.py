@@ -18,7 +18,7 @@ from ioportal.reporting.cases import is_simulated, summaries, with_places, worst
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from ioportal.alerts.models import NotificationQuerySet
@@ -51,6 +51,22 @@ def digest(now: datetime) -> Digest:
         "mails and data sources.",
         sections,
         any(is_simulated(row.case) for row in first),
+    )
+
+
+def brake_notice(cases: Collection[int], limit: int) -> Digest:
+    """Return the notice that mails about cases are held by the hourly limit."""
+    reader = get_user_model()(is_staff=True)
+    held = worst_first(with_places(Case.objects.visible_to(reader).filter(pk__in=cases)), {})
+    rows = summaries(held[:_LISTED_CASES], reader)
+    entries = [Entry(_heading(row), [*_owner(row)], row.address) for row in rows]
+    return Digest(
+        f"Mails about cases are held: {limit} within an hour",
+        f"The policy allows {limit} mails to users within an hour. Further mails wait until fewer "
+        "were written in the last hour. If many cases are wrong, set their rules to approval or "
+        "off, or create a silence.",
+        (Section("Held cases", entries, len(cases), ""),),
+        any(is_simulated(row.case) for row in rows),
     )
 
 

@@ -1,4 +1,4 @@
-"""Writes digests at the hour of the policy, each once by its key.
+"""Writes digests at the hour of the policy, and notices to staff, each once by its key.
 
 A missed hour is made up for on the same day; digests of past days are never written.
 """
@@ -17,7 +17,7 @@ from ioportal.alerts.models import MailPolicy, Notification
 from ioportal.site.models import Project
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from datetime import datetime
 
     from ioportal.alerts.digests.content import Digest
@@ -40,16 +40,35 @@ def write_due(now: datetime | None = None) -> int:
     return len(due)
 
 
+def write_brake_notices(cases: Collection[int], now: datetime) -> None:
+    """Notify the readers of digests, once a day, that mails about cases are held."""
+    policy = MailPolicy.objects.first()
+    if policy is None or not cases:
+        return
+    local = timezone.localtime(now, ZoneInfo(settings.TIME_ZONE))
+    notices = _to_readers(
+        policy, "brake", local, lambda: admins.brake_notice(cases, policy.hourly_brake)
+    )
+    Notification.objects.bulk_create(notices, ignore_conflicts=True)  # written by another worker
+
+
 def _for_staff(policy: MailPolicy, now: datetime) -> Iterator[Notification]:
+    return _to_readers(policy, "digest", now, lambda: admins.digest(now))
+
+
+def _to_readers(
+    policy: MailPolicy, what: str, now: datetime, compose: Callable[[], Digest]
+) -> Iterator[Notification]:
+    """Yield a mail for each reader who has none of its kind on this day."""
     staff = get_user_model().objects.filter(is_staff=True, is_active=True).exclude(email="")
     users = {
-        f"digest:{now:%Y-%m-%d}:{user.username}": user
+        f"{what}:{now:%Y-%m-%d}:{user.username}": user
         for user in staff.filter(username__in=policy.digest_readers).order_by("username")
     }
     due = users.keys() - _written(users)
     if not due:
         return
-    digest = admins.digest(now)
+    digest = compose()
     for key, user in users.items():
         if key in due:
             name = user.get_full_name() or user.username
