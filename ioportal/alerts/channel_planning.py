@@ -89,7 +89,7 @@ def _changed_at(now: datetime) -> dict[int, datetime]:
     silences = list(planning.silences(now))
     fit = [
         each.case
-        for each in planning.candidates()
+        for each in planning.candidates(now)
         if each.state in _CURRENT
         and each.lag <= policy.fresh
         and not any(silence.matches(each) for silence in silences)

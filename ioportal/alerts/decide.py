@@ -91,7 +91,7 @@ class Candidate:
         rule: code of its rule.
         is_about_impact: whether the rule is about the waiting of others.
         is_notice: whether its severity is *notice*: advice only.
-        state: of the case.
+        state: of the case; "ended": it was resolved because its findings ended.
         recipient: its owner, a user name; "": unknown.
         address: the mail address; "": unknown.
         filesystem: its filesystem; "": none.
@@ -189,7 +189,7 @@ def decide(
     """Return a decision about every case.
 
     Args:
-        candidates: unresolved cases.
+        candidates: unresolved cases, and those that ended.
         silences: all silences; expired ones are ignored.
         mailed: mails of the last day, and of `policy.interval`.
         policy: when mails are sent.
@@ -238,7 +238,7 @@ def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
         yield "It is a notice: advice, not a reason for a mail."
     if candidate.state == "suppressed":
         yield "Its data quality is not good."
-    elif candidate.state != "open":
+    elif candidate.state not in {"open", "ended"}:
         yield f"The case is {candidate.state}: a member of staff takes care of it."
     if candidate.is_about_data:
         yield "The rule is about data quality: it blames nobody."

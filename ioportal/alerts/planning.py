@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Max, Min, OuterRef, Subquery
+from django.db.models import F, Max, Min, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from ioportal.alerts import compose
@@ -27,6 +27,7 @@ from ioportal.alerts.models import Silence as StoredSilence
 from ioportal.alerts.topics import topics
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import BY_CODE
+from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.models import Case, Flag
 from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site.models import UserAccount
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _DAY = timedelta(days=1)
+_ENDS_WITHIN = timedelta(hours=2)  # of its latest data
 _CONSIDERED = (Case.State.OPEN, Case.State.ACKNOWLEDGED, Case.State.SUPPRESSED)
 _REQUESTED = (Notification.Kind.DIGEST, Notification.Kind.REPORT)  # count for no limit
 _FROM_POLICY = {field.name for field in fields(Policy)} - {"zone", "fresh", "growth"}
@@ -51,7 +53,7 @@ def plan(now: datetime | None = None) -> int:
         now = now or timezone.now()
         policy = current_policy()
         decisions = decide(
-            candidates(),
+            candidates(now),
             list(silences(now)),
             list(_mailed(now - max(_DAY, policy.interval))),
             policy,
@@ -76,13 +78,23 @@ def current_policy() -> Policy:
     return Policy(zone, **{name: getattr(stored, name) for name in _FROM_POLICY})
 
 
-def candidates() -> list[Candidate]:
-    """Return the cases above notices that are neither muted nor resolved."""
+def candidates(now: datetime) -> list[Candidate]:
+    """Return the cases above notices that are neither muted nor resolved, and those that ended.
+
+    Groups of jobs and hosts end as soon as they stay below the thresholds: a storm of the night is
+    over before quiet hours are.
+    """
     last = NotificationCase.objects.filter(case=OuterRef("pk"), notification__channel=None).exclude(
         notification__state=Notification.State.DISCARDED
     )
     last = last.order_by("-notification__created_at")
-    cases = Case.objects.filter(state__in=_CONSIDERED, severity__gt=Flag.Severity.NOTICE)
+    ended = Q(
+        state=Case.State.RESOLVED,
+        resolved_by="",
+        resolved_at__gt=now - _DAY,
+        resolved_at__lt=F("until") + _ENDS_WITHIN,  # others expired
+    ) & ~Q(subject_kind=Subject.JOB)  # whose findings end only if they no longer apply
+    cases = Case.objects.filter(Q(state__in=_CONSIDERED) | ended, severity__gt=Flag.Severity.NOTICE)
     rows = cases.order_by("pk").values(
         "pk", "rule", "severity", "state", "owner", "opened_at", "filesystem__name",
         mailed_at=Subquery(last.values("notification__created_at")[:1]),
@@ -123,7 +135,7 @@ def _candidate(
         is_about_impact=bool(rule and rule.source is Source.IMPACT),
         is_about_data=bool(rule and rule.is_about_data),
         is_notice=row["severity"] <= Flag.Severity.NOTICE,
-        state=row["state"],
+        state="ended" if row["state"] == Case.State.RESOLVED else row["state"],
         recipient=row["owner"],
         address=address,
         filesystem=row["filesystem__name"] or "",

@@ -49,6 +49,32 @@ def test_a_storm_is_mailed_to_its_owner(storm, automatic, mails):
     assert planning.plan() == 0
 
 
+@pytest.mark.parametrize(
+    ("kind", "facts", "mails_written"),
+    [
+        pytest.param("user", {}, 1, id="a storm of many jobs that ended"),
+        pytest.param("job", {}, 0, id="findings that no longer apply"),
+        pytest.param("user", {"by": "sam"}, 0, id="resolved by staff"),
+        pytest.param("user", {"later": timedelta(days=30)}, 0, id="expired"),
+    ],
+)
+def test_a_storm_that_ended_before_a_mail_was_due_is_mailed_about(
+    storm, automatic, kind, facts, mails_written
+):
+    now = timezone.now()
+    Case.objects.update(
+        until=now - facts.get("later", timedelta(minutes=10)),
+        subject_kind=kind,
+        state=Case.State.RESOLVED,
+        resolution="Below the thresholds.",
+        resolved_by=facts.get("by", ""),
+        resolved_at=now,
+    )
+
+    assert planning.plan(now + timedelta(hours=8)) == mails_written
+    assert planning.plan(now + timedelta(hours=9)) == 0
+
+
 def test_without_a_policy_a_member_of_staff_sends_the_draft(storm, mails):
     planning.plan(timezone.now() + timedelta(minutes=6))
     outbox.send_due(10)
