@@ -29,6 +29,7 @@ from ioportal.studies.cache import cached, statistics_version, visibility_key
 from ioportal.studies.job_filters import BOUNDS, JobFilter
 from ioportal.studies.panda_filters import PANDA_BOUNDS, PandaFilter
 from ioportal.studies.population_figures import Figures, batch_job_figures, panda_job_figures
+from ioportal.studies.population_values import batch_job_values, panda_job_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.populations import Numbers
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
+    from ioportal.studies.population_values import Covariate, JobValues
 
 _CACHE_VERSION = 4  # to be changed with the classes below
 
@@ -52,6 +54,7 @@ class JobKind:
     filter_set: type[JobFilter | PandaFilter]
     model: type[Job | WorkloadJob]
     figures: Callable[[Any, Sequence[str]], Figures]
+    values: Callable[[Any, Sequence[str], Covariate], JobValues]
     bounds: dict[str, tuple[str, str]]  # metrics with histograms, and their filters
     anonymous_filters: frozenset[str]  # filters that cannot single out another user
     own: frozenset[str] | None = None  # metrics of PanDA jobs; others belong to batch jobs
@@ -77,6 +80,12 @@ class Selection:
     visibility_key: str
     jobs: JobQuerySet | WorkloadJobQuerySet
     is_anonymous: bool = False
+    excluded: str = ""  # query string of jobs that are left out
+
+    @property
+    def key(self) -> tuple[str, str, str, bool, str]:
+        """The key of the jobs in caches."""
+        return self.kind.name, self.filters, self.visibility_key, self.is_anonymous, self.excluded
 
 
 @dataclass(frozen=True)
@@ -140,13 +149,9 @@ def _day_end(time: datetime) -> datetime:
 
 def compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Comparison:
     """Compare populations of one kind by metrics; results are cached."""
-    keys = [
-        (selected.kind.name, selected.filters, selected.visibility_key, selected.is_anonymous)
-        for selected in selections
-    ]
     return cached(
         "populations",
-        (_CACHE_VERSION, keys, metrics),
+        (_CACHE_VERSION, [selected.key for selected in selections], metrics),
         lambda: _compare(selections, metrics),
         lambda: figures_version(selections[0].kind),
     )
@@ -240,6 +245,7 @@ BATCH_JOBS = JobKind(
     filter_set=JobFilter,
     model=Job,
     figures=batch_job_figures,
+    values=batch_job_values,
     bounds=BOUNDS,
     anonymous_filters=_ANONYMOUS_FILTERS | {"queue", "nodes_min", "nodes_max", "state", "quality"},
 )
@@ -250,6 +256,7 @@ PANDA_JOBS = JobKind(
     filter_set=PandaFilter,
     model=WorkloadJob,
     figures=panda_job_figures,
+    values=panda_job_values,
     bounds=PANDA_BOUNDS,
     anonymous_filters=_ANONYMOUS_FILTERS | {"computingsite", "jobstatus"},
     own=frozenset(FIGURES),

@@ -1,0 +1,166 @@
+"""The values of a metric in an arm: sorted with weights, and as a histogram by day."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ioportal.analysis.comparison.arms import Floats, Ints
+
+BINS = 256  # of a histogram by day, with about equal weights
+_SAME = 1e-12  # relative differences of sums of weights below this are rounding errors
+
+
+@dataclass(frozen=True)
+class DaySample:
+    """Known values of one metric in one arm, ascending, with their weights and days.
+
+    Jobs without weight are omitted. `rows` are indexes of `days`, which are the days of the arm.
+    """
+
+    values: Floats
+    weights: Floats
+    rows: Ints
+    days: Ints
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return int(self.values.size)
+
+    @cached_property
+    def day_weights(self) -> Floats:
+        """Sum of the weights of each day."""
+        return np.bincount(self.rows, self.weights, self.days.size)
+
+    @cached_property
+    def known_days(self) -> int:
+        """Number of days with a value."""
+        return int(np.count_nonzero(self.day_weights))
+
+    @cached_property
+    def effective_days(self) -> float:
+        """Number of days with equal weights that are as informative (Kish); 0 without values."""
+        squares = np.square(self.day_weights).sum()
+        return float(self.day_weights.sum() ** 2 / squares) if squares else 0.0
+
+    @property
+    def effective_jobs(self) -> float:
+        """Number of jobs with equal weights that are as informative (Kish); 0 without values."""
+        squares = np.square(self.weights).sum()
+        return float(self.weights.sum() ** 2 / squares) if squares else 0.0
+
+    @property
+    def mean(self) -> float:
+        """Weighted mean."""
+        return float(self.values @ self.weights / self.weights.sum())
+
+    def quantiles(self, shares: Floats) -> Floats:
+        """Return weighted quantiles, interpolated linearly (of equal weights, as in numpy).
+
+        Value number k of n, with weight w and the sum C of the weights of smaller values, has the
+        position (C + w (k - 1) / (n - 1)) / (sum of weights).
+        """
+        if self.size == 1:
+            return np.repeat(self.values, shares.size)
+        after = self.weights.cumsum()
+        position = after - self.weights * (1 - np.linspace(0, 1, self.size))
+        return np.interp(shares * after[-1], position, self.values)
+
+    @cached_property
+    def _starts(self) -> Ints:
+        """First index of each bin; equal values share a bin, and few values have one each."""
+        after = self.weights.cumsum()
+        bounds = after[-1] * np.arange(BINS) / BINS
+        edges = (
+            np.unique(self.values[after.searchsorted(bounds, "right").clip(max=self.size - 1)])
+            if self.size > BINS
+            else np.unique(self.values)
+        )
+        return self.values.searchsorted(edges)
+
+    @cached_property
+    def _ends(self) -> Ints:
+        """Index after each bin."""
+        return np.append(self._starts[1:], self.size)
+
+    @cached_property
+    def _histogram(self) -> Floats:
+        """Weights by day (row) and bin (column)."""
+        bins = np.repeat(np.arange(self._starts.size), self._ends - self._starts)
+        shape = self.days.size, self._starts.size
+        cells = self.rows * shape[1] + bins
+        return np.bincount(cells, self.weights, shape[0] * shape[1]).reshape(shape)
+
+    @cached_property
+    def daily_medians(self) -> Floats:
+        """Weighted median of each day; NaN: no value. Exact up to 256 values, then to a bin."""
+        lows = self.values[self._starts]
+        highs = self.values[self._ends - 1]
+        after = self._histogram.cumsum(axis=1)
+        half = self.day_weights[:, None] / 2
+        lower = (after < half * (1 - _SAME)).sum(axis=1).clip(max=lows.size - 1)
+        upper = (after <= half * (1 + _SAME)).sum(axis=1).clip(max=lows.size - 1)
+        each = np.arange(self.days.size)
+        inside = self._histogram[each, lower]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = (half[:, 0] - after[each, lower] + inside) / inside
+            within = lows[lower] + part * (highs[lower] - lows[lower])
+        medians = np.where(lower == upper, within, (highs[lower] + lows[upper]) / 2)
+        return np.where(self.day_weights > 0, medians, np.nan)
+
+    def resampled_medians(self, day_weights: Floats) -> tuple[Floats, Floats]:
+        """Return the medians for each row of weights of days, in two forms.
+
+        Args:
+            day_weights: shape (k, days), weights by which those of the days are multiplied.
+
+        Returns:
+            Each of shape (k,). First, medians of the distribution that is linear between the
+            middles of bins (mid-distribution), so that equal values do not hide the variation of
+            the days. Second, the value of the bin at which half of the weight is reached.
+        """
+        values = self.values[(self._starts + self._ends) // 2]
+        after = day_weights @ self._histogram.cumsum(axis=1)
+        half = after[:, -1:] / 2
+        reached = (after < half).sum(axis=1).clip(max=values.size - 1)
+        after[:, 1:] = (after[:, 1:] + after[:, :-1]) / 2
+        after[:, 0] /= 2
+        at = (after < half).sum(axis=1).clip(min(1, values.size - 1), values.size - 1)
+        each, before = np.arange(half.size), np.maximum(at - 1, 0)
+        low, high = after[each, before], after[each, at]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            part = np.nan_to_num((half[:, 0] - low) / (high - low)).clip(0, 1)
+        return values[before] + part * (values[at] - values[before]), values[reached]
+
+
+def day_sample(values: Floats, weights: Floats, rows: Ints, days: Ints) -> DaySample:
+    """Sort the known values with weight.
+
+    Args:
+        values: shape (n,), NaN: unknown.
+        weights: shape (n,), 0: outside the comparison.
+        rows: shape (n,), index of the day of each value in `days`.
+        days: numbers of the days.
+    """
+    order = values.argsort()
+    order = order[: values.size - np.count_nonzero(np.isnan(values))]
+    order = order[weights[order] > 0]
+    return DaySample(values[order], weights[order], rows[order], days)
+
+
+def cliffs_delta(reference: DaySample, other: DaySample) -> float:
+    """Return P(other > reference) - P(other < reference), weighted: 2 U / (n1 n2) - 1.
+
+    Args:
+        reference: values of the first arm; at least one.
+        other: values of the other arm; at least one. U counts its wins, equal values by half.
+    """
+    after = np.concatenate([[0.0], reference.weights.cumsum()])
+    below = after[reference.values.searchsorted(other.values, "left")]
+    not_above = after[reference.values.searchsorted(other.values, "right")]
+    return float(((below + not_above) / after[-1] - 1) @ other.weights / other.weights.sum())

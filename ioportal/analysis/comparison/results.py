@@ -1,0 +1,160 @@
+"""Results of a comparison of arms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ioportal.analysis.comparison.arms import Balance, Floats, Ints
+
+CONFIDENCE = 0.95  # of intervals; tests reject below 1 - CONFIDENCE
+POWER = 0.8  # probability to detect the smallest detectable effect
+MARGIN = 0.03  # of equivalence, unless a user selects another one
+MIN_JOBS = 10  # known values of an arm below which nothing is concluded
+MIN_DAYS = 5  # days of an arm, likewise
+MIN_EFFECTIVE_DAYS = 3.0  # days with equal numbers of jobs that are as informative, likewise
+MIN_RUNS = 4  # independent runs of an arm, likewise: the fewest with p < 5 %
+SHARES = 101  # quantiles of an arm: 0 %, 1 %, ..., 100 %
+
+
+class Scale(StrEnum):
+    """How an effect is expressed; a difference where a median is zero."""
+
+    RATIO = "ratio"
+    DIFFERENCE = "difference"
+
+
+class Verdict(StrEnum):
+    """Conclusion about one metric of two arms."""
+
+    CHANGED = "changed"
+    EQUIVALENT = "equivalent"
+    NO_CHANGE_DETECTED = "no change detected"
+    REFUSED = "refused"
+
+
+class Refusal(StrEnum):
+    """Reason for no conclusion."""
+
+    NO_VALUES = "no known values"
+    FEW_JOBS = "too few jobs"
+    FEW_DAYS = "too few days"
+    FEW_RUNS = "too few runs"
+    NO_SHARED_STRATUM = "no shared stratum"
+    FEW_SHARED_DAYS = "too few days with both treated and control jobs"
+    HIDDEN = "too few jobs of other users"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """Effect of one arm relative to the first arm, on the medians.
+
+    With a control arm, it is the effect beyond that of the control: a ratio of ratios, or a
+    difference of differences. All figures are None if refused, except those of ratios that could
+    be computed.
+    """
+
+    verdict: Verdict
+    refusal: Refusal | None = None
+    scale: Scale = Scale.RATIO
+    estimate: float | None = None  # ratio (other / first), or difference (other - first)
+    low: float | None = None  # bounds of the 95 % interval of the estimate
+    high: float | None = None
+    p: float | None = None  # of the test on daily medians (of runs: on their values)
+    adjusted_p: float | None = None  # Holm-Bonferroni over all tests of the comparison
+    delta: float | None = None  # Cliff's delta; > 0: values of the other arm are larger
+    smallest: float | None = None  # smallest detectable effect: relative, or a difference
+    margin: float = MARGIN
+    is_within_margin: bool = False  # the interval lies within 1 +- margin
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Figures of an arm without weights."""
+
+    median: float | None
+    mean: float | None
+    p90: float | None
+
+
+@dataclass(frozen=True)
+class Daily:
+    """Weighted median by day, of days with values."""
+
+    days: Ints
+    medians: Floats
+    jobs: Ints
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Trend of the daily medians inside an arm."""
+
+    change: (
+        float | None
+    )  # relative, from the first to the last day (Theil-Sen of logs); None: zeros
+    adjusted_p: float  # Kendall's tau with days, Holm-Bonferroni over all metrics and arms
+
+
+@dataclass(frozen=True)
+class ArmFigures:
+    """Figures of one metric in one arm.
+
+    `jobs`, `unknown` and `days` count all jobs of the arm. Median, mean, p90 and quantiles are
+    weighted if the mix of strata differs; then `raw` has those without weights.
+    """
+
+    jobs: int  # with a known value
+    unknown: int
+    days: int  # with a known value
+    effective_jobs: float  # jobs with equal weights that are as informative
+    median: float | None = None
+    mean: float | None = None
+    p90: float | None = None
+    raw: Raw | None = None
+    quantiles: tuple[float | None, ...] = ()  # 0 %, 1 %, ..., 100 %; None: hidden
+    daily: Daily | None = None
+    drift: Drift | None = None
+
+
+@dataclass(frozen=True)
+class MetricComparison:
+    """Figures and effects of one metric.
+
+    `effects` and `controlled` have an element for each arm but the first; `controlled` is empty
+    without a control.
+    """
+
+    arms: tuple[ArmFigures, ...]
+    effects: tuple[Effect, ...]
+    control_arms: tuple[ArmFigures, ...] = ()
+    control_effects: tuple[Effect, ...] = ()
+    controlled: tuple[Effect, ...] = ()
+
+
+@dataclass(frozen=True)
+class ArmSummary:
+    """What is known of an arm apart from metrics."""
+
+    jobs: int
+    days: int
+    users: int | None  # None: hidden
+    matched: float  # share of jobs in strata that all arms have
+    imbalance: float  # largest difference of a stratum's share to the first arm, before weighting
+    largest_user_share: float | None  # of jobs; None: hidden
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Comparison of arms; the first arm is the reference."""
+
+    metrics: Mapping[str, MetricComparison]
+    arms: tuple[ArmSummary, ...]
+    balance: Balance | None  # None: no arm has jobs
+    control_arms: tuple[ArmSummary, ...] = ()
+    control_balance: Balance | None = None
+    are_runs: bool = False  # independent runs instead of jobs by day

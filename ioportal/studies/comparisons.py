@@ -1,0 +1,240 @@
+"""Comparisons of arms of jobs: cached, and anonymous where an arm has other users' jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.db.models import Exists, OuterRef
+from django.http import QueryDict
+from django.utils import timezone
+
+from ioportal.analysis.comparison.arms import Arm
+from ioportal.analysis.comparison.comparing import compare
+from ioportal.analysis.comparison.results import MARGIN, Comparison
+from ioportal.analysis.populations import MIN_GROUP, coarse, coarsened
+from ioportal.studies.cache import cached, visibility_key
+from ioportal.studies.population_values import Covariate
+from ioportal.studies.populations import Selection, figures_version, other_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.contrib.auth.models import User
+
+    from ioportal.analysis.comparison.arms import Ints
+    from ioportal.analysis.comparison.results import ArmFigures, ArmSummary, Daily, Effect
+    from ioportal.studies.population_values import JobValues
+
+_CACHE_VERSION = 1  # to be changed with the classes of results
+_CONTROL_FILTERS = ("cluster", "start", "end")
+_ANONYMOUS_COVARIATES = frozenset({Covariate.NODES, Covariate.NONE})
+
+
+@dataclass(frozen=True)
+class ArmComparison:
+    """A comparison with the texts of its strata."""
+
+    result: Comparison
+    covariate: Covariate
+    labels: Mapping[int, str]  # text of each stratum
+
+
+def compare_arms(
+    arms: Sequence[Selection],
+    metrics: Sequence[str],
+    *,
+    control: Sequence[Selection] = (),
+    covariate: Covariate = Covariate.NODES,
+    margin: float = MARGIN,
+) -> ArmComparison:
+    """Compare two to four arms of one kind of jobs with the first; results are cached.
+
+    A job belongs to an arm if it matches the filters and *started* in the range of the arm.
+
+    Args:
+        arms: selections of jobs.
+        metrics: names of the metrics; p-values are corrected for all of them.
+        control: for each arm, the jobs that were not treated (`control_arm`); or none.
+        covariate: what divides the jobs into strata. Strata of users, queues and applications are
+            replaced by sizes if an arm has other users' jobs.
+        margin: relative change within which medians count as equivalent.
+    """
+    everyone = (*arms, *control)
+    if any(arm.is_anonymous for arm in everyone) and covariate not in _ANONYMOUS_COVARIATES:
+        covariate = Covariate.NODES
+    keys = [[arm.key for arm in side] for side in (arms, control)]
+    zone = timezone.get_current_timezone_name()
+    return cached(
+        "comparison",
+        (_CACHE_VERSION, keys, list(metrics), covariate, margin, zone),
+        lambda: _compare(arms, control, metrics, covariate, margin),
+        lambda: figures_version(arms[0].kind),
+    )
+
+
+def control_arm(user: User, arm: Selection) -> Selection:
+    """Select everyone else's jobs of the same clusters and time.
+
+    For staff, all jobs that are not in the arm. For other users, the jobs that they may not see, as
+    an anonymous aggregate: with jobs that they see, a difference would reveal single jobs.
+    """
+    kind = arm.kind
+    form = kind.filter_set(QueryDict(arm.filters)).form
+    kept = QueryDict(mutable=True)
+    if form.is_valid():
+        for name in _CONTROL_FILTERS:
+            if value := form.cleaned_data[name]:
+                kept[name] = value.isoformat() if name != "cluster" else value.name
+    filters = kept.urlencode()
+    if not user.is_staff:
+        return other_jobs(user, kind, filters)
+    jobs = kind.filter_set(kept, queryset=kind.visible_to(user)).qs
+    jobs = jobs.filter(~Exists(arm.jobs.filter(pk=OuterRef("pk"))))
+    return Selection(kind, filters, visibility_key(user), jobs, excluded=arm.filters)
+
+
+def _compare(
+    arms: Sequence[Selection],
+    control: Sequence[Selection],
+    metrics: Sequence[str],
+    covariate: Covariate,
+    margin: float,
+) -> ArmComparison:
+    everyone = (*arms, *control)
+    values = [_values(arm, metrics, covariate) for arm in everyone]
+    sides = [Arm(jobs.values, jobs.days, jobs.users, jobs.strata) for jobs in values]
+    result = compare(sides[: len(arms)], metrics, control=sides[len(arms) :], margin=margin)
+    hidden = [
+        jobs if arm.is_anonymous else None for arm, jobs in zip(everyone, values, strict=True)
+    ]
+    if any(hidden):
+        result = _anonymous(result, hidden[: len(arms)], hidden[len(arms) :])
+    labels = {number: label for jobs in values for number, label in jobs.labels.items()}
+    return ArmComparison(result, covariate, labels)
+
+
+def _values(arm: Selection, metrics: Sequence[str], covariate: Covariate) -> JobValues:
+    form = arm.kind.filter_set(QueryDict(arm.filters)).form
+    jobs = arm.jobs
+    if form.is_valid() and (start := form.cleaned_data["start"]):
+        jobs = jobs.filter(started_at__gte=start)
+    values = arm.kind.values(jobs, metrics, covariate)
+    return _without_small_groups(values, arm) if arm.is_anonymous else values
+
+
+def _without_small_groups(jobs: JobValues, arm: Selection) -> JobValues:
+    """Return rounded values without those that stand for fewer than ten jobs or batch jobs."""
+    in_large = _in_large_groups(jobs.strata, jobs.batch_jobs)
+    strata, batch_jobs = jobs.strata[in_large], jobs.batch_jobs[in_large]
+    values = {}
+    for metric, all_values in jobs.values.items():
+        rounded = np.full(strata.size, np.nan)
+        known = all_values[in_large]
+        is_known = ~np.isnan(known)
+        if arm.kind.is_own(metric) and np.unique(batch_jobs[is_known]).size >= MIN_GROUP:
+            rounded[is_known] = coarsened(known[is_known])
+        values[metric] = rounded
+    return replace(
+        jobs,
+        days=jobs.days[in_large],
+        users=jobs.users[in_large],
+        batch_jobs=batch_jobs,
+        strata=strata,
+        labels={n: label for n, label in jobs.labels.items() if (strata == n).any()},
+        values=values,
+    )
+
+
+def _in_large_groups(groups: Ints, batch_jobs: Ints) -> np.typing.NDArray[np.bool_]:
+    """Whether the group of each job has at least ten batch jobs."""
+    pairs = np.unique(np.stack([groups, batch_jobs]), axis=1)
+    numbers, counts = np.unique(pairs[0], return_counts=True)
+    return np.isin(groups, numbers[counts >= MIN_GROUP])
+
+
+def _anonymous(
+    result: Comparison,
+    arms: Sequence[JobValues | None],
+    control: Sequence[JobValues | None],
+) -> Comparison:
+    """Hide what would reveal single jobs of other users."""
+    metrics = {
+        metric: replace(
+            row,
+            arms=_hide_figures(row.arms, arms, metric),
+            effects=_hide_deltas(row.effects, arms),
+            control_arms=_hide_figures(row.control_arms, control, metric),
+            control_effects=_hide_deltas(row.control_effects, control),
+        )
+        for metric, row in result.metrics.items()
+    }
+    return replace(
+        result,
+        metrics=metrics,
+        arms=_hide_users(result.arms, arms),
+        control_arms=_hide_users(result.control_arms, control),
+    )
+
+
+def _hide_users(
+    summaries: Sequence[ArmSummary], hidden: Sequence[JobValues | None]
+) -> tuple[ArmSummary, ...]:
+    return tuple(
+        replace(summary, users=None, largest_user_share=None) if jobs else summary
+        for summary, jobs in zip(summaries, hidden, strict=True)
+    )
+
+
+def _hide_deltas(
+    effects: Sequence[Effect], hidden: Sequence[JobValues | None]
+) -> tuple[Effect, ...]:
+    """Hide Cliff's delta: with an arm of equal values it would count values of the other arm."""
+    return tuple(
+        replace(effect, delta=None) if hidden[0] or jobs else effect
+        for effect, jobs in zip(effects, hidden[1:], strict=True)
+    )
+
+
+def _hide_figures(
+    figures: Sequence[ArmFigures], hidden: Sequence[JobValues | None], metric: str
+) -> tuple[ArmFigures, ...]:
+    return tuple(
+        _without_extremes(arm, jobs, metric) if jobs else arm
+        for arm, jobs in zip(figures, hidden, strict=True)
+    )
+
+
+def _without_extremes(figures: ArmFigures, jobs: JobValues, metric: str) -> ArmFigures:
+    """Hide the mean, and quantiles with fewer than ten values on either side."""
+
+    def safe(percent: int, value: float | None) -> float | None:
+        has_group = figures.jobs * min(percent, 100 - percent) >= 100 * MIN_GROUP
+        return coarse(value) if has_group and value is not None else None
+
+    raw = figures.raw and replace(
+        figures.raw, median=safe(50, figures.raw.median), mean=None, p90=safe(90, figures.raw.p90)
+    )
+    return replace(
+        figures,
+        median=safe(50, figures.median),
+        mean=None,
+        p90=safe(90, figures.p90),
+        raw=raw,
+        quantiles=tuple(safe(p, value) for p, value in enumerate(figures.quantiles)),
+        daily=figures.daily and _large_days(figures.daily, jobs, metric),
+    )
+
+
+def _large_days(daily: Daily, jobs: JobValues, metric: str) -> Daily:
+    """Return the days with at least ten values on either side of the median."""
+    is_known = ~np.isnan(jobs.values[metric])
+    in_large = _in_large_groups(jobs.days[is_known], jobs.batch_jobs[is_known])
+    is_safe = np.isin(daily.days, jobs.days[is_known][in_large]) & (daily.jobs >= 2 * MIN_GROUP)
+    return replace(
+        daily,
+        days=daily.days[is_safe],
+        medians=coarsened(daily.medians[is_safe]),
+        jobs=daily.jobs[is_safe],
+    )

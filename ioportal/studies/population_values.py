@@ -1,0 +1,173 @@
+"""Values of populations by job, with the day, user and stratum of each, read by column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from django.db.models import BigIntegerField, F, FloatField, Func, Value
+from django.db.models.functions import Cast, Coalesce
+from django.utils import timezone
+
+from ioportal.jobs.application_names import application_name_sql
+from ioportal.jobs.panda_jobs import FIGURES
+from ioportal.studies.packed import Packed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.db.models.expressions import Combinable
+
+    from ioportal.analysis.comparison.arms import Floats, Ints
+    from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
+
+_S_US = 1_000_000
+
+
+class Covariate(StrEnum):
+    """What divides jobs into strata."""
+
+    NODES = "nodes"  # classes by powers of two: 1, 2-3, 4-7, ... nodes
+    QUEUE = "queue"  # of PanDA jobs, the site
+    USER = "user"
+    APPLICATION = "application"  # name without numbers; of PanDA jobs, the transformation
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class JobValues:
+    """Jobs that have started, one per element of each array, in any order.
+
+    `strata` are numbers; `labels` has the text of each. `batch_jobs` are keys; several PanDA jobs
+    may have the same.
+    """
+
+    days: Ints  # number of the local day of the start, in the site's zone, from 1970-01-01
+    users: Ints  # equal for equal users
+    batch_jobs: Ints  # 0: none
+    strata: Ints
+    labels: Mapping[int, str]
+    values: Mapping[str, Floats]  # by metric; NaN: unknown
+
+
+class _Application(Func):
+    template = application_name_sql("%(expressions)s")
+
+
+class _Hash(Func):
+    """A number for a text."""
+
+    function = "hashtextextended"
+    output_field = BigIntegerField()
+
+    def __init__(self, text: Combinable | str) -> None:
+        super().__init__(text, Value(0))
+
+
+_BATCH = {
+    Covariate.QUEUE: F("queue"),
+    Covariate.USER: F("owner"),
+    Covariate.APPLICATION: _Application("name"),
+}
+_PANDA = {
+    Covariate.QUEUE: F("site"),
+    Covariate.USER: F("user"),
+    Covariate.APPLICATION: F("transformation"),
+}
+_UNKNOWN_NODES = -1
+
+
+def batch_job_values(
+    jobs: JobQuerySet, metrics: Sequence[str], covariate: Covariate = Covariate.NODES
+) -> JobValues:
+    """Return the values of batch jobs."""
+    columns = {metric: F(f"statistics__{metric}") for metric in metrics}
+    return _job_values(jobs, columns, covariate, _BATCH, F("pk"), F("node_count"))
+
+
+def panda_job_values(
+    jobs: WorkloadJobQuerySet, metrics: Sequence[str], covariate: Covariate = Covariate.NODES
+) -> JobValues:
+    """Return the values of PanDA jobs; each has all values of its batch job."""
+    columns = {
+        metric: FIGURES.get(metric, F(f"batch_job__statistics__{metric}")) for metric in metrics
+    }
+    batch_job = Coalesce("batch_job", Value(0, BigIntegerField()))
+    nodes = Coalesce("batch_job__node_count", Value(0))
+    return _job_values(jobs, columns, covariate, _PANDA, batch_job, nodes)
+
+
+def _job_values(  # noqa: PLR0913  (columns of a kind)
+    jobs: JobQuerySet | WorkloadJobQuerySet,
+    metrics: Mapping[str, Combinable],
+    covariate: Covariate,
+    texts: Mapping[Covariate, Combinable],
+    batch_job: Combinable,
+    nodes: Combinable,
+) -> JobValues:
+    packed = {f"metric_{name}": Packed(_known(column), ">f8") for name, column in metrics.items()}
+    packed |= {
+        "starts": Packed(_epoch_us("started_at"), ">i8"),
+        "users": Packed(_Hash(texts[Covariate.USER]), ">i8"),
+        "batch_jobs": Packed(batch_job, ">i8"),
+    }
+    if covariate is Covariate.NODES:
+        packed["strata"] = Packed(nodes, ">i4")
+    elif covariate is not Covariate.NONE:
+        packed["strata"] = Packed(_Hash(texts[covariate]), ">i8")
+    started = jobs.filter(started_at__isnull=False).order_by()
+    results = started.aggregate(**packed)
+    columns: dict[str, Any] = {
+        name: column.unpack(results[name]) for name, column in packed.items()
+    }
+    days = _days(columns["starts"])
+    strata, labels = np.zeros_like(days), {0: "all"}
+    if covariate is Covariate.NODES:
+        strata = size_classes(columns["strata"])
+        labels = {number: size_label(number) for number in np.unique(strata).tolist()}
+    elif covariate is not Covariate.NONE:
+        strata = columns["strata"]
+        labels = dict(started.values_list(_Hash(texts[covariate]), texts[covariate]).distinct())
+    return JobValues(
+        days,
+        columns["users"],
+        columns["batch_jobs"],
+        strata,
+        labels,
+        {name: columns[f"metric_{name}"] for name in metrics},
+    )
+
+
+def size_classes(nodes: Ints) -> Ints:
+    """Return the binary logarithm of numbers of nodes, rounded down; -1: unknown."""
+    return np.frexp(np.maximum(nodes, 0).astype(float))[1] - 1
+
+
+def size_label(size_class: int) -> str:
+    """Return the numbers of nodes in a size class: '1', '2-3', '4-7'."""
+    if size_class == _UNKNOWN_NODES:
+        return "unknown"
+    low = 1 << size_class
+    return f"{low}" if low == 1 else f"{low:,}\u2013{2 * low - 1:,}"
+
+
+def _known(column: Combinable) -> Coalesce:
+    """Return a column with NaN for unknown."""
+    return Coalesce(Cast(column, FloatField()), Value(float("nan")), output_field=FloatField())
+
+
+def _epoch_us(column: str) -> Func:
+    return Func(
+        F(column),
+        template=f"(date_part('epoch', %(expressions)s) * {_S_US})::bigint",
+        output_field=BigIntegerField(),
+    )
+
+
+def _days(starts_us: Ints) -> Ints:
+    zone = timezone.get_current_timezone_name()
+    starts = pl.Series(starts_us).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
+    return starts.dt.date().cast(pl.Int32).to_numpy()
