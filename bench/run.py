@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench import (
     agent,
+    comparison,
     counters,
     evaluation,
     lag,
@@ -34,6 +35,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "pages": pages.measure,
     "overview": overview.measure,
     "judging": evaluation.measure,
+    "comparison": comparison.measure,
 }
 _LAG = "lag"
 _FLAG_QUALITY = "flag-quality"

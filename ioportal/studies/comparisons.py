@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from ioportal.analysis.comparison.arms import Arm
 from ioportal.analysis.comparison.comparing import compare
-from ioportal.analysis.comparison.results import MARGIN, Comparison
+from ioportal.analysis.comparison.results import MARGIN, Comparison, Refusal
 from ioportal.analysis.populations import MIN_GROUP, coarse, coarsened
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.studies.population_values import Covariate
@@ -164,9 +164,10 @@ def _anonymous(
         metric: replace(
             row,
             arms=_hide_figures(row.arms, arms, metric),
-            effects=_hide_deltas(row.effects, arms),
+            effects=_hide_effects(row.effects, arms),
             control_arms=_hide_figures(row.control_arms, control, metric),
-            control_effects=_hide_deltas(row.control_effects, control),
+            control_effects=_hide_effects(row.control_effects, control),
+            controlled=_hide_effects(row.controlled, control),
         )
         for metric, row in result.metrics.items()
     }
@@ -187,13 +188,19 @@ def _hide_users(
     )
 
 
-def _hide_deltas(
+def _hide_effects(
     effects: Sequence[Effect], hidden: Sequence[JobValues | None]
 ) -> tuple[Effect, ...]:
     """Hide Cliff's delta: with an arm of equal values it would count values of the other arm."""
     return tuple(
-        replace(effect, delta=None) if hidden[0] or jobs else effect
-        for effect, jobs in zip(effects, hidden[1:], strict=True)
+        replace(
+            effect,
+            delta=None,
+            refusal=Refusal.HIDDEN if effect.refusal is Refusal.NO_VALUES else effect.refusal,
+        )
+        if hidden[0] or jobs
+        else effect
+        for effect, jobs in zip(effects, hidden[1:], strict=False)
     )
 
 

@@ -17,7 +17,7 @@ from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.studies.packed import Packed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from django.db.models.expressions import Combinable
 
@@ -67,16 +67,36 @@ class _Hash(Func):
         super().__init__(text, Value(0))
 
 
-_BATCH = {
-    Covariate.QUEUE: F("queue"),
-    Covariate.USER: F("owner"),
-    Covariate.APPLICATION: _Application("name"),
-}
-_PANDA = {
-    Covariate.QUEUE: F("site"),
-    Covariate.USER: F("user"),
-    Covariate.APPLICATION: F("transformation"),
-}
+@dataclass(frozen=True)
+class _Records:
+    """Columns of a kind of jobs."""
+
+    texts: Mapping[Covariate, Combinable]
+    batch_job: Combinable
+    nodes: Combinable
+    metric: Callable[[str], Combinable]
+
+
+_BATCH = _Records(
+    texts={
+        Covariate.QUEUE: F("queue"),
+        Covariate.USER: F("owner"),
+        Covariate.APPLICATION: _Application("name"),
+    },
+    batch_job=F("pk"),
+    nodes=F("node_count"),
+    metric=lambda name: F(f"statistics__{name}"),
+)
+_PANDA = _Records(
+    texts={
+        Covariate.QUEUE: F("site"),
+        Covariate.USER: F("user"),
+        Covariate.APPLICATION: F("transformation"),
+    },
+    batch_job=Coalesce("batch_job", Value(0, BigIntegerField())),
+    nodes=Coalesce("batch_job__node_count", Value(0)),
+    metric=lambda name: FIGURES.get(name, F(f"batch_job__statistics__{name}")),
+)
 _UNKNOWN_NODES = -1
 
 
@@ -84,38 +104,31 @@ def batch_job_values(
     jobs: JobQuerySet, metrics: Sequence[str], covariate: Covariate = Covariate.NODES
 ) -> JobValues:
     """Return the values of batch jobs."""
-    columns = {metric: F(f"statistics__{metric}") for metric in metrics}
-    return _job_values(jobs, columns, covariate, _BATCH, F("pk"), F("node_count"))
+    return _job_values(jobs, metrics, covariate, _BATCH)
 
 
 def panda_job_values(
     jobs: WorkloadJobQuerySet, metrics: Sequence[str], covariate: Covariate = Covariate.NODES
 ) -> JobValues:
     """Return the values of PanDA jobs; each has all values of its batch job."""
-    columns = {
-        metric: FIGURES.get(metric, F(f"batch_job__statistics__{metric}")) for metric in metrics
-    }
-    batch_job = Coalesce("batch_job", Value(0, BigIntegerField()))
-    nodes = Coalesce("batch_job__node_count", Value(0))
-    return _job_values(jobs, columns, covariate, _PANDA, batch_job, nodes)
+    return _job_values(jobs, metrics, covariate, _PANDA)
 
 
-def _job_values(  # noqa: PLR0913  (columns of a kind)
+def _job_values(
     jobs: JobQuerySet | WorkloadJobQuerySet,
-    metrics: Mapping[str, Combinable],
+    metrics: Sequence[str],
     covariate: Covariate,
-    texts: Mapping[Covariate, Combinable],
-    batch_job: Combinable,
-    nodes: Combinable,
+    records: _Records,
 ) -> JobValues:
-    packed = {f"metric_{name}": Packed(_known(column), ">f8") for name, column in metrics.items()}
+    texts = records.texts
+    packed = {f"metric_{name}": Packed(_known(records.metric(name)), ">f8") for name in metrics}
     packed |= {
         "starts": Packed(_epoch_us("started_at"), ">i8"),
         "users": Packed(_Hash(texts[Covariate.USER]), ">i8"),
-        "batch_jobs": Packed(batch_job, ">i8"),
+        "batch_jobs": Packed(records.batch_job, ">i8"),
     }
     if covariate is Covariate.NODES:
-        packed["strata"] = Packed(nodes, ">i4")
+        packed["strata"] = Packed(records.nodes, ">i4")
     elif covariate is not Covariate.NONE:
         packed["strata"] = Packed(_Hash(texts[covariate]), ">i8")
     started = jobs.filter(started_at__isnull=False).order_by()

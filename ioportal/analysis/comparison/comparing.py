@@ -12,12 +12,14 @@ from scipy import stats
 from ioportal.analysis.comparison.arms import balance
 from ioportal.analysis.comparison.day_samples import cliffs_delta, day_sample
 from ioportal.analysis.comparison.effects import (
-    compare_days,
-    compare_paired_days,
-    contrast,
+    daily_test,
+    difference,
+    estimate,
+    from_level,
     holm,
     resample,
     resampled_days,
+    run_test,
     smallest_effect,
 )
 from ioportal.analysis.comparison.results import (
@@ -42,11 +44,11 @@ from ioportal.analysis.comparison.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ioportal.analysis.comparison.arms import Arm, Balance, Floats, Ints
     from ioportal.analysis.comparison.day_samples import DaySample
-    from ioportal.analysis.comparison.effects import Contrast, DayTest, Resampled
+    from ioportal.analysis.comparison.effects import Estimate, Resampled, TestResult
 
 _QUANTILES = np.linspace(0, 1, SHARES)
 _MEDIAN, _P90 = 50, 90  # of the quantiles
@@ -85,13 +87,25 @@ def compare(
         raise ValueError(f"{len(arms)} arms need as many control arms, got {len(control)}.")
     days = np.unique(np.concatenate([arm.known_days for arm in (*arms, *control)]))
     weights = resampled_days(days.size)
-    own, others = (_Weighted(side, min_stratum_jobs, days, weights) for side in (arms, control))
-    rows = [_Row.read(own, others, metric, are_runs=are_runs) for metric in metrics]
-    rows = _with_drifts(_with_conclusions(rows, margin))
+    treated, others = (_Weighted(side, min_stratum_jobs, days, weights) for side in (arms, control))
+    own = [_side(treated, metric, are_runs=are_runs) for metric in metrics]
+    controls = [_side(others, metric, are_runs=are_runs) for metric in metrics]
+    controlled = [
+        [_controlled(side, other, number) for number in range(1, len(control))]
+        for side, other in zip(own, controls, strict=True)
+    ]
+    rows = zip(
+        _with_drifts([side.figures for side in own]),
+        _concluded([side.effects for side in own], margin),
+        _with_drifts([side.figures for side in controls]),
+        _concluded([side.effects for side in controls], margin),
+        _concluded(controlled, margin),
+        strict=True,
+    )
     return Comparison(
-        metrics={metric: row.comparison for metric, row in zip(metrics, rows, strict=True)},
-        arms=own.summaries,
-        balance=own.balance,
+        metrics={metric: MetricComparison(*row) for metric, row in zip(metrics, rows, strict=True)},
+        arms=treated.summaries,
+        balance=treated.balance,
         control_arms=others.summaries,
         control_balance=others.balance,
         are_runs=are_runs,
@@ -148,7 +162,7 @@ class _Weighted:
         values = self.arms[number].values[metric]
         is_known = ~np.isnan(values)
         known = int(np.count_nonzero(is_known))
-        days = int(np.unique(self._rows[number][is_known]).size)
+        days = int(np.count_nonzero(np.bincount(self._rows[number][is_known])))
         counts = ArmFigures(known, values.size - known, days, sample.effective_jobs)
         if not sample.size:
             return counts
@@ -181,106 +195,63 @@ def _raw(known: Floats) -> Raw:
 
 @dataclass(frozen=True)
 class _Tested:
-    """An effect before conclusions."""
+    """An effect before its conclusion; without a test it is refused."""
 
     effect: Effect
-    contrast: Contrast | None = None
-    test: DayTest | None = None
+    estimate: Estimate | None = None
+    test: TestResult | None = None
 
 
 @dataclass(frozen=True)
-class _Row:
-    """A metric while it is compared."""
+class _Side:
+    """A metric in arms of one side, treated or control."""
 
-    comparison: MetricComparison
+    figures: tuple[ArmFigures, ...]
+    resampled: tuple[Resampled | None, ...]
     effects: tuple[_Tested, ...]
-    control_effects: tuple[_Tested, ...]
-    controlled: tuple[_Tested, ...]
-
-    @classmethod
-    def read(cls, own: _Weighted, others: _Weighted, metric: str, *, are_runs: bool) -> _Row:
-        figures, resampled, effects = _effects(own, metric, are_runs=are_runs)
-        control_figures, control_resampled, control_effects = _effects(
-            others, metric, are_runs=are_runs
-        )
-        controlled = tuple(
-            _controlled(
-                (resampled[0], control_resampled[0]),
-                (resampled[number], control_resampled[number]),
-                _refusal_of(effects[number - 1]) or _refusal_of(control_effects[number - 1]),
-            )
-            for number in range(1, len(others.arms))
-        )
-        comparison = MetricComparison(figures, (), control_figures, (), ())
-        return cls(comparison, effects, control_effects, controlled)
 
 
-def _refusal_of(tested: _Tested) -> Refusal | None:
-    return tested.effect.refusal
-
-
-def _effects(
-    side: _Weighted, metric: str, *, are_runs: bool
-) -> tuple[tuple[ArmFigures, ...], list[Resampled | None], tuple[_Tested, ...]]:
-    samples = [side.sample(number, metric) for number in range(len(side.arms))]
-    figures = tuple(side.figures(number, metric, sample) for number, sample in enumerate(samples))
-    resampled = [
-        side.resampled(number, sample, figures[number]) for number, sample in enumerate(samples)
-    ]
-    effects = tuple(
-        _tested(side, resampled[0], resampled[number], are_runs=are_runs)
-        for number in range(1, len(samples))
+def _side(arms: _Weighted, metric: str, *, are_runs: bool) -> _Side:
+    numbers = range(len(arms.arms))
+    samples = [arms.sample(number, metric) for number in numbers]
+    figures = tuple(arms.figures(number, metric, samples[number]) for number in numbers)
+    resampled = tuple(
+        arms.resampled(number, samples[number], figures[number]) for number in numbers
     )
-    return figures, resampled, effects
+    effects = tuple(
+        _effect(resampled[0], other, are_runs=are_runs)
+        if arms.is_shared
+        else _refused(Refusal.NO_SHARED_STRATUM)
+        for other in resampled[1:]
+    )
+    return _Side(figures, resampled, effects)
 
 
-def _tested(
-    side: _Weighted, first: Resampled | None, other: Resampled | None, *, are_runs: bool
-) -> _Tested:
-    if not side.is_shared:
-        return _Tested(_refused(Refusal.NO_SHARED_STRATUM))
+def _refused(reason: Refusal) -> _Tested:
+    return _Tested(Effect(Verdict.REFUSED, reason))
+
+
+def _effect(first: Resampled | None, other: Resampled | None, *, are_runs: bool) -> _Tested:
     if not (first and other):
-        return _Tested(_refused(Refusal.NO_VALUES))
+        return _refused(Refusal.NO_VALUES)
     scale = _scale(first, other)
     effect = Effect(
         Verdict.REFUSED,
         scale=scale,
-        estimate=_effect(other.level(scale) - first.level(scale), scale),
+        estimate=from_level(other.level(scale) - first.level(scale), scale),
         delta=cliffs_delta(first.sample, other.sample),
     )
     refusals = (_refusal(arm.sample, are_runs=are_runs) for arm in (first, other))
     if refusal := next(filter(None, refusals), None):
         return _Tested(replace(effect, refusal=refusal))
-    if are_runs:
-        pvalue = stats.mannwhitneyu(first.sample.values, other.sample.values).pvalue
-        return _Tested(
-            effect,
-            contrast([(other, None, 1), (first, None, -1)], scale),
-            DayTest(float(pvalue), None),
-        )
-    on_days, common = _common_days(first, other, scale)
-    if common:
-        return _Tested(
-            effect,
-            contrast([(other, first, 1)], scale),
-            compare_paired_days(on_days[1] - on_days[0]),
-        )
-    daily = [values[~np.isnan(values)] for values in (other.daily(scale), first.daily(scale))]
-    return _Tested(
-        effect, contrast([(other, None, 1), (first, None, -1)], scale), compare_days(*daily)
-    )
+    parts = difference(other, first)
+    result = estimate(parts, scale)
+    test = run_test(first.sample, other.sample) if are_runs else daily_test(parts, result)
+    return _Tested(effect, result, test)
 
 
 def _scale(*arms: Resampled) -> Scale:
     return Scale.RATIO if all(arm.has_ratio() for arm in arms) else Scale.DIFFERENCE
-
-
-def _effect(level: float, scale: Scale) -> float:
-    return float(np.exp(level)) if scale is Scale.RATIO else level
-
-
-def _refused(reason: Refusal) -> Effect:
-    return Effect(Verdict.REFUSED, reason)
 
 
 def _refusal(sample: DaySample, *, are_runs: bool) -> Refusal | None:
@@ -293,153 +264,74 @@ def _refusal(sample: DaySample, *, are_runs: bool) -> Refusal | None:
     return None
 
 
-def _common_days(
-    first: Resampled, other: Resampled, scale: Scale
-) -> tuple[tuple[Floats, Floats], bool]:
-    """Return daily figures on the days of both, and whether these are at least half of all."""
-    by_arm = []
-    known = []
-    for arm in (first, other):
-        daily = arm.daily(scale)
-        is_known = ~np.isnan(daily)
-        by_arm.append(daily[is_known])
-        known.append(arm.sample.days[is_known])
-    common, at_first, at_other = np.intersect1d(*known, assume_unique=True, return_indices=True)
-    most = max(days.size for days in known)
-    is_most = common.size >= MIN_DAYS and 2 * common.size >= most
-    return (by_arm[0][at_first], by_arm[1][at_other]), is_most
+def _controlled(treated: _Side, control: _Side, number: int) -> _Tested:
+    """Compare the effect of an arm with that of its control."""
+    for side in (treated, control):
+        if refusal := side.effects[number - 1].effect.refusal:
+            return _refused(refusal)
+    before, control_before = treated.resampled[0], control.resampled[0]
+    after, control_after = treated.resampled[number], control.resampled[number]
+    if not (before and control_before and after and control_after):
+        return _refused(Refusal.NO_VALUES)
+    scale = _scale(before, control_before, after, control_after)
+    parts = difference(after, control_after) + difference(before, control_before, -1)
+    result = estimate(parts, scale)
+    effect = Effect(Verdict.REFUSED, scale=scale, estimate=result.value)
+    return _Tested(effect, result, daily_test(parts, result))
 
 
-def _controlled(
-    before: tuple[Resampled | None, Resampled | None],
-    after: tuple[Resampled | None, Resampled | None],
-    refusal: Refusal | None,
-) -> _Tested:
-    """Compare the effect of the treated jobs with that of the control."""
-    arms = [arm for arm in (*before, *after) if arm]
-    if len(arms) < len(before) + len(after):
-        return _Tested(_refused(refusal or Refusal.NO_VALUES))
-    scale = _scale(*arms)
-    treated_before, control_before, treated_after, control_after = arms
-    result = contrast(
-        [(treated_after, control_after, 1), (treated_before, control_before, -1)], scale
-    )
-    effect = Effect(Verdict.REFUSED, refusal, scale, _effect(result.estimate, scale))
-    if refusal:
-        return _Tested(effect)
-    daily = []
-    for treated, control in ((treated_after, control_after), (treated_before, control_before)):
-        (of_control, of_treated), _ = _common_days(control, treated, scale)
-        with np.errstate(invalid="ignore"):
-            daily.append(of_treated - of_control)
-    if min(differences.size for differences in daily) < MIN_DAYS:
-        return _Tested(replace(effect, refusal=Refusal.FEW_SHARED_DAYS))
-    return _Tested(
-        effect,
-        result,
-        compare_days(*(np.nan_to_num(d, nan=0.0, posinf=np.inf, neginf=-np.inf) for d in daily)),
-    )
-
-
-def _with_conclusions(rows: Sequence[_Row], margin: float) -> list[_Row]:
-    """Correct the p-values over all rows, separately for effects with and without control."""
-    effects = _concluded([row.effects for row in rows], margin)
-    control = _concluded([row.control_effects for row in rows], margin)
-    controlled = _concluded([row.controlled for row in rows], margin)
-    return [
-        replace(
-            row,
-            comparison=replace(
-                row.comparison,
-                effects=effects[number],
-                control_effects=control[number],
-                controlled=controlled[number],
-            ),
-        )
-        for number, row in enumerate(rows)
-    ]
-
-
-def _concluded(tested: Sequence[tuple[_Tested, ...]], margin: float) -> list[tuple[Effect, ...]]:
+def _concluded(tested: Sequence[Sequence[_Tested]], margin: float) -> list[tuple[Effect, ...]]:
+    """Draw conclusions with p-values corrected for all tests; one row per metric."""
     tests = [each.test.p for each in chain.from_iterable(tested) if each.test]
     adjusted = iter(holm(tests))
-    return [
-        tuple(
-            _conclude(each, next(adjusted), len(tests), margin)
-            if each.test
-            else replace(each.effect, margin=margin)
-            for each in row
-        )
-        for row in tested
-    ]
+    return [tuple(_conclude(each, adjusted, len(tests), margin) for each in row) for row in tested]
 
 
-def _conclude(tested: _Tested, adjusted_p: float, tests: int, margin: float) -> Effect:
-    result, test, scale = tested.contrast, tested.test, tested.effect.scale
-    assert result
-    assert test
-    low, high = (_effect(bound, scale) for bound in result.interval)
-    unchanged = 1 if scale is Scale.RATIO else 0
-    is_within = scale is Scale.RATIO and 1 - margin <= low and high <= 1 + margin
-    if adjusted_p < _SIGNIFICANCE and not low <= unchanged <= high:
+def _conclude(tested: _Tested, adjusted: Iterator[float], tests: int, margin: float) -> Effect:
+    effect, result, test = tested.effect, tested.estimate, tested.test
+    if not (result and test):
+        return replace(effect, margin=margin)
+    low, high = result.interval
+    adjusted_p = next(adjusted)
+    is_ratio = result.scale is Scale.RATIO
+    is_within = is_ratio and 1 - margin <= low and high <= 1 + margin
+    if adjusted_p < _SIGNIFICANCE and not low <= is_ratio <= high:
         verdict = Verdict.CHANGED
     else:
         verdict = Verdict.EQUIVALENT if is_within else Verdict.NO_CHANGE_DETECTED
-    error = max(result.error, test.error or 0.0)
-    smallest = smallest_effect(error, result.freedom, tests) if error else None
-    if smallest and scale is Scale.RATIO:
-        smallest = float(np.expm1(smallest))
+    smallest = smallest_effect(max(result.error, test.error or 0.0), result.freedom, tests)
     return replace(
-        tested.effect,
+        effect,
         verdict=verdict,
         low=low,
         high=high,
         p=test.p,
         adjusted_p=adjusted_p,
-        smallest=smallest,
+        smallest=(float(np.expm1(smallest)) if is_ratio else smallest) or None,
         margin=margin,
         is_within_margin=is_within,
     )
 
 
-def _with_drifts(rows: list[_Row]) -> list[_Row]:
-    """Add the trends inside arms, with p-values corrected over all rows and arms."""
-    trends = [
-        [_trend(figures) for figures in (*row.comparison.arms, *row.comparison.control_arms)]
-        for row in rows
-    ]
-    adjusted = iter(holm([trend[1] for row in trends for trend in row if trend]))
-    drifts = [
-        [Drift(trend[0], next(adjusted)) if trend else None for trend in row] for row in trends
-    ]
-    return [
-        replace(
-            row,
-            comparison=replace(
-                row.comparison,
-                arms=_drifting(row.comparison.arms, drift[: len(row.comparison.arms)]),
-                control_arms=_drifting(
-                    row.comparison.control_arms, drift[len(row.comparison.arms) :]
-                ),
-            ),
-        )
-        for row, drift in zip(rows, drifts, strict=True)
-    ]
+def _with_drifts(sides: Sequence[Sequence[ArmFigures]]) -> list[tuple[ArmFigures, ...]]:
+    """Add the significant trends inside arms, with p-values corrected for all of them."""
+    p_values = [[_trend_p(figures.daily) for figures in row] for row in sides]
+    adjusted = iter(holm([p for row in p_values for p in row]))
+    return [tuple(_with_drift(figures, next(adjusted)) for figures in row) for row in sides]
 
 
-def _drifting(
-    arms: tuple[ArmFigures, ...], drifts: Sequence[Drift | None]
-) -> tuple[ArmFigures, ...]:
-    return tuple(replace(arm, drift=drift) for arm, drift in zip(arms, drifts, strict=True))
-
-
-def _trend(figures: ArmFigures) -> tuple[float | None, float] | None:
-    """Return the relative change from the first to the last day, and the p-value of the trend."""
-    daily = figures.daily
+def _trend_p(daily: Daily | None) -> float:
+    """Return the p-value of a trend of daily medians: Kendall's tau."""
     if daily is None or daily.days.size < MIN_DAYS or np.ptp(daily.medians) == 0:
-        return None
-    p = float(stats.kendalltau(daily.days, daily.medians).pvalue)
-    if daily.medians.min() <= 0:
-        return None, p
-    slope = stats.theilslopes(np.log(daily.medians), daily.days).slope
-    return float(np.expm1(slope * np.ptp(daily.days))), p
+        return 1.0
+    return float(stats.kendalltau(daily.days, daily.medians).pvalue)
+
+
+def _with_drift(figures: ArmFigures, adjusted_p: float) -> ArmFigures:
+    if not figures.daily or adjusted_p >= _SIGNIFICANCE:
+        return figures
+    days, medians = figures.daily.days, figures.daily.medians
+    if medians.min() <= 0:
+        return replace(figures, drift=Drift(None, adjusted_p))
+    slope = stats.theilslopes(np.log(medians), days).slope
+    return replace(figures, drift=Drift(float(np.expm1(slope * np.ptp(days))), adjusted_p))

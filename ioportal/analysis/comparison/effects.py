@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special, stats
 
-from ioportal.analysis.comparison.results import CONFIDENCE, POWER, Scale
+from ioportal.analysis.comparison.results import CONFIDENCE, MIN_DAYS, POWER, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from ioportal.analysis.comparison.arms import Floats
+    from ioportal.analysis.comparison.arms import Floats, Ints
     from ioportal.analysis.comparison.day_samples import DaySample
 
 RESAMPLES = 1_000
 _MAX_ZEROS = 0.01  # share of resampled medians at zero above which an effect is a difference
 _SEED = 2016
+_ROUNDING = 1e-12  # relative standard errors below this are rounding errors
 _TAIL = (1 - CONFIDENCE) / 2
 _NORMAL = float(special.ndtri(1 - _TAIL))
 
@@ -73,13 +74,14 @@ class Resampled:
         """Return the median, or its logarithm."""
         return self.median if scale is Scale.DIFFERENCE else float(np.log(self.median))
 
-    def daily(self, scale: Scale) -> Floats:
-        """Return the median of each day, or its logarithm; NaN: unknown, -inf: zero."""
-        medians = self.sample.daily_medians
-        if scale is Scale.DIFFERENCE:
-            return medians
-        with np.errstate(divide="ignore"):
-            return np.log(medians)
+    def daily(self, scale: Scale) -> tuple[Ints, Floats]:
+        """Return days with values, and the median of each or its logarithm; of zero, -inf."""
+        is_known = self.sample.day_weights > 0
+        medians = self.sample.daily_medians[is_known]
+        if scale is Scale.RATIO:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                medians = np.log(medians)
+        return self.sample.days[is_known], medians
 
 
 def _logarithms(values: Floats) -> Floats:
@@ -100,117 +102,147 @@ def resample(sample: DaySample, median: float, day_weights: Floats) -> Resampled
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """An estimate with its deviations and degrees of freedom, on a linear or logarithmic scale."""
+class Part:
+    """An arm, or the difference of two arms on common days; `sign` is 1 or -1."""
 
-    estimate: float
+    arm: Resampled
+    subtracted: Resampled | None
+    sign: int
+
+    @property
+    def days(self) -> float:
+        """Number of days with equal weights that are as informative."""
+        arms = [self.arm, self.subtracted] if self.subtracted else [self.arm]
+        return min(arm.sample.effective_days for arm in arms)
+
+    def difference(self, figure: Callable[[Resampled], Floats]) -> Floats:
+        """Return a figure of the arm, less that of the subtracted arm, with the sign."""
+        own = figure(self.arm)
+        return self.sign * (own - figure(self.subtracted) if self.subtracted else own)
+
+    def daily(self, scale: Scale) -> Floats:
+        """Return the daily medians, or their differences on common days, without unknown ones."""
+        own_days, own = self.arm.daily(scale)
+        if self.subtracted:
+            days, subtracted = self.subtracted.daily(scale)
+            _, at_own, at = np.intersect1d(own_days, days, assume_unique=True, return_indices=True)
+            with np.errstate(invalid="ignore"):
+                own = own[at_own] - subtracted[at]
+        return self.sign * own
+
+
+def difference(arm: Resampled, subtracted: Resampled, sign: int = 1) -> list[Part]:
+    """Return the parts of a difference: one if at least half of all days are common, or two."""
+    days = [each.sample.days[each.sample.day_weights > 0] for each in (arm, subtracted)]
+    common = np.intersect1d(*days, assume_unique=True).size
+    if common >= MIN_DAYS and 2 * common >= max(map(len, days)):
+        return [Part(arm, subtracted, sign)]
+    return [Part(arm, None, sign), Part(subtracted, None, -sign)]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A sum of parts, with its variation over resampled days, on a scale."""
+
+    scale: Scale
+    level: float  # a logarithm on the scale of ratios
     deviations: Floats  # of the mid-distributions
     levels: Floats  # resampled estimates from values of the samples
     freedom: float
 
     @property
+    def value(self) -> float:
+        """The ratio or difference."""
+        return from_level(self.level, self.scale)
+
+    @property
     def error(self) -> float:
-        """Standard error."""
+        """Standard error of the level."""
         return float(self.deviations.std())
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Bounds of the interval.
+        """Bounds of the interval of the value.
 
         Percentiles of the deviations are widened as Student's t requires. With many equal values, a
         median may jump to the next value: the percentiles of such medians are inside, too.
         """
         widening = _student(1 - _TAIL, self.freedom) / _NORMAL
         bounds = (_TAIL, 1 - _TAIL)
-        low, high = (self.estimate + widening * np.quantile(self.deviations, bounds)).tolist()
+        low, high = (self.level + widening * np.quantile(self.deviations, bounds)).tolist()
         lowest, highest = np.quantile(self.levels, bounds).tolist()
-        return min(low, lowest), max(high, highest)
+        return (
+            from_level(min(low, lowest), self.scale),
+            from_level(max(high, highest), self.scale),
+        )
+
+
+def from_level(level: float, scale: Scale) -> float:
+    """Return the ratio of a logarithm; a difference is its own level."""
+    return float(np.exp(level)) if scale is Scale.RATIO else level
+
+
+def estimate(parts: Sequence[Part], scale: Scale) -> Estimate:
+    """Add parts, with degrees of freedom by Welch and Satterthwaite."""
+    deviations = [part.difference(lambda arm: arm.deviations(scale)) for part in parts]
+    return Estimate(
+        scale,
+        float(sum(part.difference(lambda arm: arm.level(scale)) for part in parts)),
+        np.sum(deviations, axis=0),
+        np.sum([part.difference(lambda arm: arm.levels(scale)) for part in parts], axis=0),
+        _freedom(
+            [float(part.var()) for part in deviations], [float(part.days) - 1 for part in parts]
+        ),
+    )
+
+
+def _freedom(variances: Sequence[float], freedoms: Sequence[float]) -> float:
+    shares = sum(v**2 / f for v, f in zip(variances, freedoms, strict=True))
+    return sum(variances) ** 2 / shares if shares else min(freedoms)
 
 
 def _student(share: float, freedom: float) -> float:
     return float(special.stdtrit(freedom, share))
 
 
-def contrast(pairs: Sequence[tuple[Resampled, Resampled | None, int]], scale: Scale) -> Contrast:
-    """Add and subtract medians of arms.
-
-    Args:
-        pairs: two arms on common days, of which the second is subtracted, or one arm (None); and
-            the sign of the pair. Different pairs are independent.
-        scale: ratios are differences of logarithms.
-
-    Returns:
-        The sum, with degrees of freedom by Welch and Satterthwaite over the pairs.
-    """
-    estimate, deviations, levels = 0.0, np.zeros(1), np.zeros(1)
-    variances, freedoms = [], []
-    for first, second, sign in pairs:
-        part, values = first.deviations(scale), first.levels(scale)
-        level = first.level(scale)
-        days = first.sample.effective_days
-        if second:
-            part = part - second.deviations(scale)
-            values = values - second.levels(scale)
-            level -= second.level(scale)
-            days = min(days, second.sample.effective_days)
-        estimate += sign * level
-        deviations = deviations + sign * part
-        levels = levels + sign * values
-        variances.append(part.var())
-        freedoms.append(days - 1)
-    total = sum(variances)
-    shares = sum(v**2 / f for v, f in zip(variances, freedoms, strict=True))
-    freedom = total**2 / shares if shares else min(freedoms)
-    return Contrast(estimate, deviations, levels, float(freedom))
-
-
 @dataclass(frozen=True)
-class DayTest:
-    """Result of a test on daily medians."""
+class TestResult:
+    """Result of a test."""
 
     p: float
-    error: float | None  # standard error of the difference; None: a test of ranks
+    error: float | None = None  # standard error of the level; None: a test of ranks
 
 
-def compare_days(first: Floats, second: Floats) -> DayTest:
-    """Test whether daily figures of two independent arms differ: Welch's t test.
+def daily_test(parts: Sequence[Part], result: Estimate) -> TestResult:
+    """Test whether daily medians differ.
 
     Args:
-        first: finite values, or -inf for the logarithm of zero; at least two.
-        second: likewise.
+        parts: of the estimate.
+        result: the estimate.
 
     Returns:
-        The p-value. With any logarithm of zero it is that of a Mann-Whitney test.
+        Welch's t test of the daily medians, or of their logarithms on the scale of ratios; with
+        common days, of their daily differences. Where the median of a day is zero, logarithms are
+        unknown: a t test of the estimate with its standard error over resampled days.
     """
-    if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        return DayTest(float(stats.mannwhitneyu(first, second).pvalue), None)
-    variances = [values.var(ddof=1) / values.size for values in (first, second)]
-    freedoms = [first.size - 1, second.size - 1]
-    return _t_test(float(first.mean() - second.mean()), variances, freedoms)
+    daily = [part.daily(result.scale) for part in parts]
+    if all(np.isfinite(values).all() for values in daily):
+        variances = [float(values.var(ddof=1)) / values.size for values in daily]
+        freedom = _freedom(variances, [values.size - 1 for values in daily])
+        return _t_test(float(sum(values.mean() for values in daily)), sum(variances), freedom)
+    return _t_test(result.level, result.error**2, result.freedom)
 
 
-def compare_paired_days(differences: Floats) -> DayTest:
-    """Test whether daily differences of two arms are zero: Student's t test.
-
-    Args:
-        differences: of the days that both arms have; at least two. If a figure is the logarithm of
-            zero, its sign counts: a sign test.
-    """
-    if not np.isfinite(differences).all():
-        signs = np.sign(np.nan_to_num(differences, nan=0.0))
-        wins, changes = int((signs > 0).sum()), int((signs != 0).sum())
-        return DayTest(float(stats.binomtest(wins, changes).pvalue) if changes else 1.0, None)
-    variance = differences.var(ddof=1) / differences.size
-    return _t_test(float(differences.mean()), [variance], [differences.size - 1])
-
-
-def _t_test(difference: float, variances: Sequence[float], freedoms: Sequence[int]) -> DayTest:
-    variance = float(sum(variances))
-    if variance <= (1e-12 * difference) ** 2:
-        return DayTest(1.0 if difference == 0 else 0.0, variance**0.5)
-    freedom = variance**2 / sum(v**2 / f for v, f in zip(variances, freedoms, strict=True))
+def _t_test(level: float, variance: float, freedom: float) -> TestResult:
+    if variance <= (_ROUNDING * level) ** 2:
+        return TestResult(0.0 if level else 1.0, 0.0)
     error = variance**0.5
-    return DayTest(float(2 * special.stdtr(freedom, -abs(difference) / error)), error)
+    return TestResult(float(2 * special.stdtr(freedom, -abs(level) / error)), error)
+
+
+def run_test(first: DaySample, other: DaySample) -> TestResult:
+    """Test whether the values of independent runs differ: Mann-Whitney."""
+    return TestResult(float(stats.mannwhitneyu(first.values, other.values).pvalue))
 
 
 def smallest_effect(error: float, freedom: float, tests: int) -> float:

@@ -45,7 +45,6 @@ class Refusal(StrEnum):
     FEW_DAYS = "too few days"
     FEW_RUNS = "too few runs"
     NO_SHARED_STRATUM = "no shared stratum"
-    FEW_SHARED_DAYS = "too few days with both treated and control jobs"
     HIDDEN = "too few jobs of other users"
 
 
@@ -92,7 +91,7 @@ class Daily:
 
 @dataclass(frozen=True)
 class Drift:
-    """Trend of the daily medians inside an arm."""
+    """Significant trend of the daily medians inside an arm."""
 
     change: (
         float | None
@@ -118,7 +117,7 @@ class ArmFigures:
     raw: Raw | None = None
     quantiles: tuple[float | None, ...] = ()  # 0 %, 1 %, ..., 100 %; None: hidden
     daily: Daily | None = None
-    drift: Drift | None = None
+    drift: Drift | None = None  # None: no significant trend
 
 
 @dataclass(frozen=True)
