@@ -242,6 +242,6 @@ def _large_days(daily: Daily, jobs: JobValues, metric: str) -> Daily:
     return replace(
         daily,
         days=daily.days[is_safe],
-        medians=coarsened(daily.medians[is_safe]),
+        medians=coarsened(daily.medians[is_safe]).astype(float),
         jobs=daily.jobs[is_safe],
     )

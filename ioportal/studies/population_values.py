@@ -156,7 +156,8 @@ def _job_values(
 
 def size_classes(nodes: Ints) -> Ints:
     """Return the binary logarithm of numbers of nodes, rounded down; -1: unknown."""
-    return np.frexp(np.maximum(nodes, 0).astype(float))[1] - 1
+    exponents: Ints = np.frexp(np.maximum(nodes, 0).astype(float))[1]
+    return exponents - 1
 
 
 def size_label(size_class: int) -> str:
@@ -183,4 +184,5 @@ def _epoch_us(column: str) -> Func:
 def _days(starts_us: Ints) -> Ints:
     zone = timezone.get_current_timezone_name()
     starts = pl.Series(starts_us).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
-    return starts.dt.date().cast(pl.Int32).to_numpy()
+    days: Ints = starts.dt.date().cast(pl.Int32).to_numpy()
+    return days

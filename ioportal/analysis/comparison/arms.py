@@ -64,13 +64,16 @@ class Balance:
     @property
     def matched(self) -> Floats:
         """Share of the jobs of each arm in strata that all arms have."""
-        return self.jobs[:, self.standard > 0].sum(axis=1) / np.maximum(self.jobs.sum(axis=1), 1)
+        matched = self.jobs[:, self.standard > 0].sum(axis=1)
+        shares: Floats = matched / np.maximum(self.jobs.sum(axis=1), 1)
+        return shares
 
     @property
     def differences(self) -> Floats:
         """Largest difference of a stratum's share between the first arm and each arm."""
         shares = self.jobs / np.maximum(self.jobs.sum(axis=1, keepdims=True), 1)
-        return np.abs(shares - shares[:1]).max(axis=1, initial=0.0)
+        largest: Floats = np.abs(shares - shares[:1]).max(axis=1, initial=0.0)
+        return largest
 
     def job_weights(self, number: int, arm: Arm) -> Floats:
         """Return the weight of each job of an arm, with a mean of 1 over matched jobs."""

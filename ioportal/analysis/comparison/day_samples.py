@@ -35,7 +35,7 @@ class DaySample:
     @cached_property
     def day_weights(self) -> Floats:
         """Sum of the weights of each day."""
-        return np.bincount(self.rows, self.weights, self.days.size)
+        return _sums(self.rows, self.weights, self.days.size)
 
     @cached_property
     def known_days(self) -> int:
@@ -57,7 +57,7 @@ class DaySample:
     @property
     def mean(self) -> float:
         """Weighted mean."""
-        return float(self.values @ self.weights / self.weights.sum())
+        return float(np.average(self.values, weights=self.weights))
 
     def quantiles(self, shares: Floats) -> Floats:
         """Return weighted quantiles, interpolated linearly (of equal weights, as in numpy).
@@ -66,10 +66,11 @@ class DaySample:
         position (C + w (k - 1) / (n - 1)) / (sum of weights).
         """
         if self.size == 1:
-            return np.repeat(self.values, shares.size)
+            return np.full(shares.size, self.values[0])
         after = self.weights.cumsum()
         position = after - self.weights * (1 - np.linspace(0, 1, self.size))
-        return np.interp(shares * after[-1], position, self.values)
+        quantiles: Floats = np.interp(shares * after[-1], position, self.values)
+        return quantiles
 
     @cached_property
     def _starts(self) -> Ints:
@@ -94,7 +95,7 @@ class DaySample:
         bins = np.repeat(np.arange(self._starts.size), self._ends - self._starts)
         shape = self.days.size, self._starts.size
         cells = self.rows * shape[1] + bins
-        return np.bincount(cells, self.weights, shape[0] * shape[1]).reshape(shape)
+        return _sums(cells, self.weights, shape[0] * shape[1]).reshape(shape)
 
     @cached_property
     def daily_medians(self) -> Floats:
@@ -138,6 +139,12 @@ class DaySample:
         return values[before] + part * (values[at] - values[before]), values[reached]
 
 
+def _sums(cells: Ints, weights: Floats, size: int) -> Floats:
+    """Return the sum of the weights in each cell."""
+    sums: Floats = np.bincount(cells, weights, size).astype(float, copy=False)
+    return sums
+
+
 def day_sample(values: Floats, weights: Floats, rows: Ints, days: Ints) -> DaySample:
     """Sort the known values with weight.
 
@@ -147,9 +154,8 @@ def day_sample(values: Floats, weights: Floats, rows: Ints, days: Ints) -> DaySa
         rows: shape (n,), index of the day of each value in `days`.
         days: numbers of the days.
     """
-    order = values.argsort()
-    order = order[: values.size - np.count_nonzero(np.isnan(values))]
-    order = order[weights[order] > 0]
+    compared = np.flatnonzero(~np.isnan(values) & (weights > 0))
+    order = compared[values[compared].argsort()]  # (NaN would make sorting five times slower)
     return DaySample(values[order], weights[order], rows[order], days)
 
 
@@ -163,4 +169,4 @@ def cliffs_delta(reference: DaySample, other: DaySample) -> float:
     after = np.concatenate([[0.0], reference.weights.cumsum()])
     below = after[reference.values.searchsorted(other.values, "left")]
     not_above = after[reference.values.searchsorted(other.values, "right")]
-    return float(((below + not_above) / after[-1] - 1) @ other.weights / other.weights.sum())
+    return float(np.average((below + not_above) / after[-1] - 1, weights=other.weights))

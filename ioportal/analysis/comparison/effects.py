@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy import special, stats
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.comparison.arms import Floats, Ints
     from ioportal.analysis.comparison.day_samples import DaySample
+
+    _Figure = TypeVar("_Figure", float, Floats)
 
 RESAMPLES = 1_000
 _MAX_ZEROS = 0.01  # share of resampled medians at zero above which an effect is a difference
@@ -53,7 +55,7 @@ class Resampled:
     def has_ratio(self) -> bool:
         """Whether the median is safely above zero."""
         zeros = np.count_nonzero(self.reached <= 0)
-        return min(self.median, self.typical) > 0 and zeros <= _MAX_ZEROS * self.reached.size
+        return min(self.median, self.typical) > 0 and bool(zeros <= _MAX_ZEROS * self.reached.size)
 
     def deviations(self, scale: Scale) -> Floats:
         """Return the deviations of the resampled medians, corrected for the number of days.
@@ -61,10 +63,12 @@ class Resampled:
         The variance of resampled means of D days is (D - 1) / (D + 1) times too small.
         """
         days = self.sample.effective_days
-        correction = np.sqrt((days + 1) / (days - 1))
-        if scale is Scale.DIFFERENCE:
-            return correction * (self.medians - self.typical)
-        return correction * (_logarithms(self.medians) - np.log(self.typical))
+        correction = ((days + 1) / (days - 1)) ** 0.5
+        deviations = self.medians - self.typical
+        if scale is Scale.RATIO:
+            deviations = _logarithms(self.medians) - np.log(self.typical)
+        corrected: Floats = correction * deviations
+        return corrected
 
     def levels(self, scale: Scale) -> Floats:
         """Return the resampled medians that are values, or their logarithms."""
@@ -86,7 +90,8 @@ class Resampled:
 
 def _logarithms(values: Floats) -> Floats:
     """Return logarithms; few zeros have that of the smallest other value."""
-    return np.log(np.maximum(values, values[values > 0].min()))
+    logarithms: Floats = np.log(np.maximum(values, values[values > 0].min()))
+    return logarithms
 
 
 def resample(sample: DaySample, median: float, day_weights: Floats) -> Resampled:
@@ -115,7 +120,7 @@ class Part:
         arms = [self.arm, self.subtracted] if self.subtracted else [self.arm]
         return min(arm.sample.effective_days for arm in arms)
 
-    def difference(self, figure: Callable[[Resampled], Floats]) -> Floats:
+    def difference(self, figure: Callable[[Resampled], _Figure]) -> _Figure:
         """Return a figure of the arm, less that of the subtracted arm, with the sign."""
         own = figure(self.arm)
         return self.sign * (own - figure(self.subtracted) if self.subtracted else own)
@@ -134,7 +139,7 @@ class Part:
 def difference(arm: Resampled, subtracted: Resampled, sign: int = 1) -> list[Part]:
     """Return the parts of a difference: one if at least half of all days are common, or two."""
     days = [each.sample.days[each.sample.day_weights > 0] for each in (arm, subtracted)]
-    common = np.intersect1d(*days, assume_unique=True).size
+    common = np.intersect1d(days[0], days[1], assume_unique=True).size
     if common >= MIN_DAYS and 2 * common >= max(map(len, days)):
         return [Part(arm, subtracted, sign)]
     return [Part(arm, None, sign), Part(subtracted, None, -sign)]
