@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 from statistics import median
-from time import monotonic
+from time import monotonic, process_time
 from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.db import connection
 from django.http import QueryDict
 from django.test import override_settings
 
-from bench import centre
+from bench import centre, portal
 from bench.figures import RUNS, Figure, say
 from ioportal.analysis.metrics import METRICS
 from ioportal.studies.cache import visibility_key
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from ioportal.studies.comparisons import ArmComparison
 
-_JOBS = 200_000
+_JOBS = 202_000
 _BEFORE = "start=2024-01-01T00:00:00Z&end=2024-07-01T12:00:00Z"
 _AFTER = "start=2024-07-01T12:00:00Z&end=2025-01-01T00:00:00Z"
 _NAMES = [metric.name for metric in METRICS]
@@ -49,6 +50,9 @@ def measure(scale: float) -> Iterator[Figure]:
         yield Figure("comparison_cold", "Comparison: cold", _cold_s(alone), "s", at_most=1.5)
         yield Figure(
             "comparison_cached", "Comparison: cached", 1000 * _warm_s(alone), "ms", at_most=300
+        )
+        yield Figure(
+            "comparison_processor", "Comparison: processor time, cold", _processor_s(alone), "s"
         )
         yield Figure(
             "comparison_controlled",
@@ -78,6 +82,18 @@ def _warm_s(run: Callable[[], object]) -> float:
     """Measure results that are validated by their version each time."""
     with override_settings(STATISTICS_INTERVAL=timedelta()):
         return median(_seconds(run) for _ in range(RUNS))
+
+
+def _processor_s(run: Callable[[], object]) -> float:
+    """Measure the processor time of this process and its database process, without workers."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET max_parallel_workers_per_gather = 0")
+        cache.clear()
+        began = process_time() + portal.backend_s()
+        run()
+        spent = process_time() + portal.backend_s() - began
+        cursor.execute("RESET max_parallel_workers_per_gather")
+    return spent
 
 
 def _seconds(run: Callable[[], object]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -85,10 +84,10 @@ def _live(jobs: int) -> Iterator[Figure]:
     spent = []
     for step in range(_STEPS + 1):  # the first warms up
         _arrive(_NOW + step * _STEP)
-        before = process_time(), _backend_s()
+        before = process_time(), portal.backend_s()
         drain(evaluation.evaluate_pending)
         evaluation.evaluate_current()
-        spent.append((process_time() - before[0], _backend_s() - before[1]))
+        spent.append((process_time() - before[0], portal.backend_s() - before[1]))
         say(f"evaluated a step: portal {spent[-1][0]:.2f} s, database {spent[-1][1]:.2f} s of CPU")
     what = f"Evaluating a step of 10 s of {jobs:,} running jobs: CPU of"
     portals, backends = (median(column) for column in zip(*spent[1:], strict=True))
@@ -134,15 +133,6 @@ def _roll_up(start: datetime, end: datetime) -> None:
     for server in Server.objects.all():
         rollups.mark_server_dirty(server.pk, start, end)
     drain(rollups.roll_up)
-
-
-def _backend_s() -> float:
-    """Return the processor time of this connection's database process."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        stat = Path(f"/proc/{cursor.fetchone()[0]}/stat").read_text()
-    user, system = stat.rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _back_tests(ended: int) -> Iterator[Figure]:

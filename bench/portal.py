@@ -299,3 +299,12 @@ def _load(command: str, *arguments: str, text: str) -> None:
         file.write(text)
         file.flush()
         call_command(command, *arguments, file.name, stdout=io.StringIO(), stderr=io.StringIO())
+
+
+def backend_s() -> float:
+    """Return the processor time of this connection's database process."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        stat = Path(f"/proc/{cursor.fetchone()[0]}/stat").read_text()
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

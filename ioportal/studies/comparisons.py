@@ -55,7 +55,7 @@ def compare_arms(
 
     Args:
         arms: selections of jobs.
-        metrics: names of the metrics; p-values are corrected for all of them.
+        metrics: names of the metrics; p-values are corrected for all metrics.
         control: for each arm, the jobs that were not treated (`control_arm`); or none.
         covariate: what divides the jobs into strata. Strata of users, queues and applications are
             replaced by sizes if an arm has other users' jobs.

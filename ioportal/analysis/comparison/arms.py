@@ -52,7 +52,7 @@ class Balance:
     """Strata of arms before and after weighting.
 
     Strata are ascending. `jobs` and `weights` have a row per arm and a column per stratum: number
-    of jobs, and weight of each of them. `standard` is the share of each stratum after weighting,
+    of jobs, and weight of each job. `standard` is the share of each stratum after weighting,
     equal in all arms; 0: the stratum is missing in some arm.
     """
 
@@ -86,8 +86,7 @@ def balance(arms: Sequence[Arm], min_jobs: int = 1) -> Balance:
 
     The standard share of a stratum is proportional to the harmonic mean of its shares in the arms
     (overlap weights, Li, Morgan and Zaslavsky 2018): strata that are rare in any arm count little,
-    so no job has a large weight, and the order of the arms does not matter. With equal mixes all
-    weights are 1.
+    and the order of the arms does not matter. With equal mixes all weights are 1.
 
     Args:
         arms: at least one.

@@ -68,7 +68,7 @@ def compare(
 
     Args:
         arms: two to four; each has values of all metrics.
-        metrics: names of the metrics shown; p-values are corrected for all of them.
+        metrics: names of the metrics shown; p-values are corrected for all metrics.
         control: for each arm, jobs of the same time that were not treated; or none.
         margin: relative change within which medians count as equivalent.
         are_runs: whether elements are independent runs, each with its own number as its day.
@@ -79,7 +79,7 @@ def compare(
         same input.
 
     Raises:
-        ValueError: the number of control arms differs from that of the arms.
+        ValueError: the numbers of arms and control arms differ.
 
     Source: docs/comparisons.md.
     """
@@ -265,7 +265,7 @@ def _refusal(sample: DaySample, *, are_runs: bool) -> Refusal | None:
 
 
 def _controlled(treated: _Side, control: _Side, number: int) -> _Tested:
-    """Compare the effect of an arm with that of its control."""
+    """Compare the effect of an arm with the effect of its control."""
     for side in (treated, control):
         if refusal := side.effects[number - 1].effect.refusal:
             return _refused(refusal)
@@ -314,7 +314,7 @@ def _conclude(tested: _Tested, adjusted: Iterator[float], tests: int, margin: fl
 
 
 def _with_drifts(sides: Sequence[Sequence[ArmFigures]]) -> list[tuple[ArmFigures, ...]]:
-    """Add the significant trends inside arms, with p-values corrected for all of them."""
+    """Add the significant trends inside arms, with p-values corrected for all trends."""
     p_values = [[_trend_p(figures.daily) for figures in row] for row in sides]
     adjusted = iter(holm([p for row in p_values for p in row]))
     return [tuple(_with_drift(figures, next(adjusted)) for figures in row) for row in sides]

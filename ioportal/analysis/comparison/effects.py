@@ -49,7 +49,7 @@ class Resampled:
     sample: DaySample
     median: float
     medians: Floats  # of the mid-distribution
-    typical: float  # likewise, with equal weights of the days
+    typical: float  # of the mid-distribution, with equal weights of the days
     reached: Floats  # medians that are values of the sample
 
     def has_ratio(self) -> bool:
@@ -89,7 +89,7 @@ class Resampled:
 
 
 def _logarithms(values: Floats) -> Floats:
-    """Return logarithms; few zeros have that of the smallest other value."""
+    """Return logarithms; few zeros count as the smallest other value."""
     logarithms: Floats = np.log(np.maximum(values, values[values > 0].min()))
     return logarithms
 
@@ -121,7 +121,7 @@ class Part:
         return min(arm.sample.effective_days for arm in arms)
 
     def difference(self, figure: Callable[[Resampled], _Figure]) -> _Figure:
-        """Return a figure of the arm, less that of the subtracted arm, with the sign."""
+        """Return the difference of a figure of both arms, with the sign."""
         own = figure(self.arm)
         return self.sign * (own - figure(self.subtracted) if self.subtracted else own)
 

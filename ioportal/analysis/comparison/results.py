@@ -15,9 +15,9 @@ CONFIDENCE = 0.95  # of intervals; tests reject below 1 - CONFIDENCE
 POWER = 0.8  # probability to detect the smallest detectable effect
 MARGIN = 0.03  # of equivalence, unless a user selects another one
 MIN_JOBS = 10  # known values of an arm below which nothing is concluded
-MIN_DAYS = 5  # days of an arm, likewise
-MIN_EFFECTIVE_DAYS = 3.0  # days with equal numbers of jobs that are as informative, likewise
-MIN_RUNS = 4  # independent runs of an arm, likewise: the fewest with p < 5 %
+MIN_DAYS = 5  # days of an arm below which nothing is concluded
+MIN_EFFECTIVE_DAYS = 3.0  # as many days with equal numbers of jobs are as informative
+MIN_RUNS = 4  # independent runs of an arm; with fewer runs, p is never below 5 %
 SHARES = 101  # quantiles of an arm: 0 %, 1 %, ..., 100 %
 
 
@@ -52,9 +52,8 @@ class Refusal(StrEnum):
 class Effect:
     """Effect of one arm relative to the first arm, on the medians.
 
-    With a control arm, it is the effect beyond that of the control: a ratio of ratios, or a
-    difference of differences. All figures are None if refused, except those of ratios that could
-    be computed.
+    With a control arm, it is the effect beyond the control's effect: a ratio of ratios, or a
+    difference of differences. If refused, only `estimate` and `delta` may be known.
     """
 
     verdict: Verdict
@@ -137,7 +136,7 @@ class MetricComparison:
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """What is known of an arm apart from metrics."""
+    """Facts of an arm other than metrics."""
 
     jobs: int
     days: int
