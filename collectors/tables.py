@@ -311,6 +311,14 @@ WORKLOAD_JOBS = Table(
         "core_count": pl.Int32(),  # used
         "cpu_s": pl.Float64(),
         "setup_s": pl.Float64(),  # set-up time of the pilot
+        "get_job_s": pl.Float64(),  # the pilot's request for the job
+        "stage_in_s": pl.Float64(),  # copy of input to the node
+        "payload_s": pl.Float64(),  # run of the program
+        "stage_out_s": pl.Float64(),  # copy of output from the node
+        "event_count": pl.Int64(),
+        "max_pss_bytes": pl.Int64(),  # proportional set size of all processes
+        "max_swap_bytes": pl.Int64(),
+        "transfer_type": pl.String(),  # null: not in the record
     },
     nullable=frozenset(
         {
@@ -323,6 +331,14 @@ WORKLOAD_JOBS = Table(
             "core_count",
             "cpu_s",
             "setup_s",
+            "get_job_s",
+            "stage_in_s",
+            "payload_s",
+            "stage_out_s",
+            "event_count",
+            "max_pss_bytes",
+            "max_swap_bytes",
+            "transfer_type",
         }
     ),
 )

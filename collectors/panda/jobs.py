@@ -19,7 +19,10 @@ from collectors.tables import WORKLOAD_JOBS
 
 _FRAMES = ("jobs", "job")
 _STATE = re.compile(r"[a-z_]{1,32}")
-_TIMING = re.compile(r"(\d*\|){4}(?P<setup>\d{1,9})", re.ASCII)
+_TIMING = re.compile(r"\d*(\|\d*){4}", re.ASCII)
+_TIMING_DIGITS = 9
+_TIMES = ("get_job_s", "stage_in_s", "payload_s", "stage_out_s", "setup_s")  # in PanDA's order
+_KB = 1_024
 _ERRORS = (  # component, name of its error code, name of the message
     ("pilot", "piloterrorcode", "piloterrordiag"),
     ("program", "exeerrorcode", "exeerrordiag"),
@@ -85,7 +88,11 @@ def _job(members: Members) -> Row:
         "modified_at": _moment(members, "modificationtime"),
         "core_count": _whole(members, "corecount", INT32_MAX) if cores is None else cores,
         "cpu_s": None if cpu_s is None else float(cpu_s),
-        "setup_s": _setup_s(_text(members, "pilottiming")),
+        **_times(_text(members, "pilottiming")),
+        "event_count": _amount(members, "nevents") or None,  # 0: PanDA's default
+        "max_pss_bytes": _size_bytes(members, "maxpss"),
+        "max_swap_bytes": _size_bytes(members, "maxswap"),
+        "transfer_type": _text(members, "transfertype") or None,
     }
 
 
@@ -97,10 +104,18 @@ def _batch_id(text: str) -> tuple[str, str]:
         return "", ""
 
 
-def _setup_s(timing: str) -> float | None:
-    """Return the set-up time: the last of five, after get-job, stage-in, run and stage-out."""
-    seconds = _TIMING.fullmatch(timing)
-    return float(seconds["setup"]) if seconds else None
+def _times(timing: str) -> dict[str, float | None]:
+    """Return the five times of a pilot; unknown in other shapes."""
+    seconds = timing.split("|") if _TIMING.fullmatch(timing) else [""] * len(_TIMES)
+    return {
+        name: float(text) if 0 < len(text) <= _TIMING_DIGITS else None
+        for name, text in zip(_TIMES, seconds, strict=True)
+    }
+
+
+def _size_bytes(members: Members, name: str) -> int | None:
+    amount = _amount(members, name, INT64_MAX // _KB)
+    return None if amount is None else amount * _KB
 
 
 def _errors(members: Members) -> Iterator[str]:
@@ -128,16 +143,24 @@ def _readings(members: Members, name: str) -> localtime.Readings:
 
 def _whole(members: Members, name: str, largest: int = INT64_MAX) -> int | None:
     """Return a non-negative integer; None if it is missing."""
+    number = _integer(members, name, largest)
+    if number is not None and number < 0:
+        raise Unreadable(f"{name} {number} is negative")
+    return number
+
+
+def _amount(members: Members, name: str, largest: int = INT64_MAX) -> int | None:
+    """Return a non-negative integer; None if it is missing, or negative: not measured."""
+    number = _integer(members, name, largest)
+    return None if number is None or number < 0 else number
+
+
+def _integer(members: Members, name: str, largest: int) -> int | None:
     value = members.get(name)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = _as_text(value, name)
-    if not text:
-        return None
-    number = whole_number(text, name, largest)
-    if number < 0:
-        raise Unreadable(f"{name} {number} is negative")
-    return number
+    return whole_number(text, name, largest) if text else None
 
 
 def _text(members: Members, name: str) -> str:

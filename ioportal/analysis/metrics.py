@@ -22,6 +22,7 @@ class Unit(StrEnum):
     CORES = "cores"
     JOBS = "jobs"
     REQUESTS = "requests"
+    EVENTS = "events"
     CORE_HOURS = "core-hours"
     RATIO = "ratio"
     SHARE = "share"
@@ -259,7 +260,7 @@ PANDA_METRICS = (
         "Set-up",
         Unit.SECONDS,
         Source.PANDA,
-        "the last of the five times in pilottiming",
+        "timetotal_setup, the fifth time in pilottiming",
         "Preparation of the program by the pilot, such as software validation.",
     ),
     Metric(
@@ -282,5 +283,60 @@ PANDA_METRICS = (
         Unit.SHARE,
         Source.PANDA,
         "panda_cpu_s / (panda_core_count x panda_duration_s)",
+    ),
+    Metric(
+        "panda_stage_in_s",
+        "Copy latency in",
+        Unit.SECONDS,
+        Source.PANDA,
+        "timestagein, the second time in pilottiming",
+        "Copy of the input to the node, in whole seconds.",
+    ),
+    Metric(
+        "panda_stage_out_s",
+        "Copy latency out",
+        Unit.SECONDS,
+        Source.PANDA,
+        "timestageout, the fourth time in pilottiming",
+        "Copy of the output from the node, in whole seconds.",
+    ),
+    Metric(
+        "panda_get_job_s",
+        "Job request",
+        Unit.SECONDS,
+        Source.PANDA,
+        "timegetjob, the first time in pilottiming",
+        "Time of the pilot's request for the job.",
+    ),
+    Metric(
+        "panda_payload_s",
+        "Payload time",
+        Unit.SECONDS,
+        Source.PANDA,
+        "timepayload, the third time in pilottiming",
+        "Run of the program, without stage-in and stage-out.",
+    ),
+    Metric(
+        "panda_events",
+        "Events",
+        Unit.EVENTS,
+        Source.PANDA,
+        "nevents",
+        "0 is unknown: the default of PanDA.",
+    ),
+    Metric(
+        "panda_max_pss_bytes",
+        "Peak memory",
+        Unit.BYTES,
+        Source.PANDA,
+        "maxpss x 1,024",
+        "Proportional set size: memory of several processes is divided among them.",
+    ),
+    Metric(
+        "panda_max_swap_bytes",
+        "Peak swap",
+        Unit.BYTES,
+        Source.PANDA,
+        "maxswap x 1,024",
     ),
 )

@@ -39,9 +39,13 @@ _FACTS = (
     "error", "user", "transformation", "created_at", "started_at", "ended_at", "modified_at",
     "core_count", "cpu_s", "setup_s",
 )  # fmt: skip
+_LATER_FACTS = (
+    "get_job_s", "stage_in_s", "payload_s", "stage_out_s", "event_count", "max_pss_bytes",
+    "max_swap_bytes", "transfer_type",
+)  # fmt: skip
 _SIZES = {  # maximum lengths in the database
     name: size
-    for name in _FACTS
+    for name in (*_FACTS, *_LATER_FACTS)
     if (size := WorkloadJob._meta.get_field(name).max_length)  # type: ignore[union-attr]  # noqa: SLF001
 }
 
@@ -57,7 +61,12 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
     ).to_dicts()
     times = ("modified_at", "ended_at", "started_at")
     candidates = [
-        row | {"cluster_id": cluster.pk, "precedence": precedence(row, times, _FACTS)}
+        row
+        | {
+            "cluster_id": cluster.pk,
+            "precedence": precedence(row, times, _FACTS, _LATER_FACTS),
+            "transfer_type": row["transfer_type"] or "",
+        }
         for row in rows
     ]
     best = {
@@ -65,7 +74,7 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
     }
     stored = WorkloadJob.objects.filter(cluster=cluster, panda_id__in=list(best))
     precedences = dict(stored.values_list("panda_id", "precedence"))
-    columns = ("cluster_id", "panda_id", *_FACTS, "precedence")
+    columns = ("cluster_id", "panda_id", *_FACTS, *_LATER_FACTS, "precedence")
     new = [row for panda_id, row in best.items() if panda_id not in precedences]
     copy_rows(WorkloadJob, columns, map(itemgetter(*columns), new))
     newer = [
@@ -78,7 +87,7 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["panda_id", "cluster"],
-        update_fields=[*_FACTS, "precedence"],
+        update_fields=[*_FACTS, *_LATER_FACTS, "precedence"],
     )
     ids = dict(stored.values_list("panda_id", "pk"))
     _link([ids[row["panda_id"]] for row in (*new, *newer)])
@@ -198,6 +207,13 @@ FIGURES: dict[str, Combinable] = {
     "panda_setup_s": F("setup_s"),
     "panda_cpu_s": F("cpu_s"),
     "panda_cpu_efficiency": F("cpu_s") / NullIf(_CORE_S, Value(0.0)),
+    "panda_stage_in_s": F("stage_in_s"),
+    "panda_stage_out_s": F("stage_out_s"),
+    "panda_get_job_s": F("get_job_s"),
+    "panda_payload_s": F("payload_s"),
+    "panda_events": F("event_count"),
+    "panda_max_pss_bytes": F("max_pss_bytes"),
+    "panda_max_swap_bytes": F("max_swap_bytes"),
 }
 
 

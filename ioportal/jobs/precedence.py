@@ -13,17 +13,28 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def precedence(row: Mapping[str, Any], times: Collection[str], facts: Collection[str]) -> str:
+def precedence(
+    row: Mapping[str, Any],
+    times: Collection[str],
+    facts: Collection[str],
+    later_facts: Collection[str] = (),
+) -> str:
     """Return a sort key of the records of one job; the record with the greatest key is stored.
 
     Args:
         row: a record.
         times: columns to compare, most significant first; a missing time sorts first.
         facts: columns that break ties, in an arbitrary but fixed order.
+        later_facts: columns that agents of earlier versions do not send. A record with any of them
+            precedes the same record without them.
     """
     digits = "".join(f"{_microseconds(row[name]):020}" for name in times)
-    tie_breaker = "\n".join(str(row[name]) for name in facts)
-    return digits + hashlib.sha256(tie_breaker.encode()).hexdigest()[:16]
+    is_complete = any(row[name] is not None for name in later_facts)
+    return digits + _digest(row, facts) + (_digest(row, later_facts) if is_complete else "")
+
+
+def _digest(row: Mapping[str, Any], facts: Collection[str]) -> str:
+    return hashlib.sha256("\n".join(str(row[name]) for name in facts).encode()).hexdigest()[:16]
 
 
 def _microseconds(moment: datetime | None) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ioportal.reporting.timelines import Timeline
     from ioportal.studies.standings import Standing
 
-# PanDA's own names: rows can be joined with its responses.
+# PanDA's own names: rows can be joined with its responses. Memory is in bytes, not in PanDA's kB.
 PANDA_COLUMNS = {
     "pandaid": "panda_id",
     "jeditaskid": "task_id",
@@ -34,6 +34,15 @@ PANDA_COLUMNS = {
     "modificationtime": "modified_at",
     "corecount": "core_count",
     "cpuconsumptiontime": "cpu_s",
+    "timegetjob": "get_job_s",
+    "timestagein": "stage_in_s",
+    "timepayload": "payload_s",
+    "timestageout": "stage_out_s",
+    "timetotal_setup": "setup_s",
+    "nevents": "event_count",
+    "maxpss_bytes": "max_pss_bytes",
+    "maxswap_bytes": "max_swap_bytes",
+    "transfertype": "transfer_type",
 }
 ROWS_PER_FETCH = 2_000
 _RPC_COLUMNS = (

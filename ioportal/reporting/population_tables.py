@@ -73,11 +73,29 @@ OTHER_COLUMNS = tuple(
     for metric in METRICS
     if metric not in {column.metric for column in COLUMNS}
 )
-_WRITTEN = {Unit.SECONDS: _plain(0), Unit.CORES: _plain(0), Unit.SHARE: _human(Unit.SHARE)}
-_TITLES = {Unit.SECONDS: " (s)"}
+_WRITTEN = {
+    Unit.SECONDS: _plain(0),
+    Unit.CORES: _plain(0),
+    Unit.EVENTS: _plain(0),
+    Unit.BYTES: _plain(2, _GB),
+    Unit.SHARE: _human(Unit.SHARE),
+}
+_TITLES = {Unit.SECONDS: " (s)", Unit.BYTES: " (GB)"}
+_OTHER_PANDA = {
+    *("panda_get_job_s", "panda_payload_s", "panda_events"),
+    *("panda_max_pss_bytes", "panda_max_swap_bytes"),
+}
+
+
+def _panda_column(metric: Metric) -> Column:
+    return Column(metric, metric.title + _TITLES.get(metric.unit, ""), _WRITTEN[metric.unit])
+
+
 PANDA_COLUMNS = tuple(
-    Column(metric, metric.title + _TITLES.get(metric.unit, ""), _WRITTEN[metric.unit])
-    for metric in PANDA_METRICS
+    _panda_column(metric) for metric in PANDA_METRICS if metric.name not in _OTHER_PANDA
+)
+OTHER_PANDA_COLUMNS = tuple(
+    _panda_column(metric) for metric in PANDA_METRICS if metric.name in _OTHER_PANDA
 )
 
 
@@ -96,7 +114,7 @@ class Layout:
 
 LAYOUTS = {
     BATCH_JOBS.name: Layout(COLUMNS, OTHER_COLUMNS),
-    PANDA_JOBS.name: Layout((*PANDA_COLUMNS, *COLUMNS), OTHER_COLUMNS),
+    PANDA_JOBS.name: Layout((*PANDA_COLUMNS, *COLUMNS), (*OTHER_PANDA_COLUMNS, *OTHER_COLUMNS)),
 }
 
 

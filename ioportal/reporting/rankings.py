@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import Max, Min, Value
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.analysis.metrics import BY_NAME, Unit
+from ioportal.analysis.metrics import BY_NAME, PANDA_METRICS, Unit
 from ioportal.jobs.application_names import application_name_sql
 from ioportal.jobs.runs import node_hours
 
@@ -91,6 +91,7 @@ _TOTALS = (
     "lock_enqueues",
 )
 _HIGHEST = ("peak_metadata_rate", "metadata_operations_per_node", "mean_operation_us")
+_PANDA_MEANS = {"panda_stage_in_s": "w.stage_in_s", "panda_stage_out_s": "w.stage_out_s"}
 MEASURES = {
     measure.name: measure
     for measure in (
@@ -102,6 +103,17 @@ MEASURES = {
         ),
         Measure("impact_s", "Extra waiting of others", Unit.SECONDS_OF_WAITING, "e.impact_s"),
         *(_metric(name, is_sum=False) for name in _HIGHEST),
+        *(
+            Measure(
+                metric.name,
+                f"{metric.title}, highest mean of a job",
+                metric.unit,
+                _PANDA_MEANS[metric.name],
+                is_sum=False,
+            )
+            for metric in PANDA_METRICS
+            if metric.name in _PANDA_MEANS
+        ),
     )
 }
 PER = {"": "in total", "node_hour": "per node-hour", "node": "per node", "job": "per job"}
@@ -143,10 +155,19 @@ class Ranked(NamedTuple):
 _TASK_PARTS = """
 JOIN (
     SELECT w.batch_job_id, w.task_id,
-        count(*)::float8 / sum(count(*)) OVER (PARTITION BY w.batch_job_id) AS part
+        count(*)::float8 / sum(count(*)) OVER (PARTITION BY w.batch_job_id) AS part,
+        avg(w.stage_in_s) AS stage_in_s, avg(w.stage_out_s) AS stage_out_s
     FROM jobs_workloadjob w
     WHERE w.task_id IS NOT NULL AND w.batch_job_id IN (SELECT job_id FROM selected)
     GROUP BY 1, 2
+) w ON w.batch_job_id = j.id
+"""
+_JOB_MEANS = """
+LEFT JOIN (
+    SELECT batch_job_id, avg(stage_in_s) AS stage_in_s, avg(stage_out_s) AS stage_out_s
+    FROM jobs_workloadjob
+    WHERE batch_job_id IN (SELECT job_id FROM selected)
+    GROUP BY 1
 ) w ON w.batch_job_id = j.id
 """
 _SELECTED = """
@@ -199,7 +220,7 @@ def ranking(jobs: QuerySet[Any], choice: Choice) -> list[Ranked]:
     )
     values = {"min_node_hours": choice.min_node_hours, "limit": MAX_RANKED}
     selected = jobs.values_list("pk", node_hours(), "node_count", "started_at")
-    rows = _rows(query, selected, choice.subject, values)
+    rows = _rows(query, selected, choice, values)
     return [Ranked._make((*row[:5], tuple(row[5:]))) for row in rows]
 
 
@@ -220,7 +241,7 @@ def over_time(
     }
     query = _OVER_TIME.replace("{figure}", _figure(choice.measure, choice.subject))
     selected = jobs.values_list("pk", Value(0.0), "node_count", "started_at")
-    for subject, interval, value in _rows(query, selected, choice.subject, values):
+    for subject, interval, value in _rows(query, selected, choice, values):
         series[subject][interval] = value or 0.0
     return series
 
@@ -235,8 +256,16 @@ def _part(subject: Subject) -> str:
     return "w.part" if subject is TASKS else "1"
 
 
+def _links(choice: Choice) -> str:
+    """Return the join of a job with its PanDA jobs, where the ranking needs it."""
+    if choice.subject is TASKS:
+        return _TASK_PARTS
+    is_panda = any(measure.name in _PANDA_MEANS for measure in choice.measures)
+    return _JOB_MEANS if is_panda else ""
+
+
 def _rows(
-    query: str, selected: QuerySet[Any], subject: Subject, values: dict[str, Any]
+    query: str, selected: QuerySet[Any], choice: Choice, values: dict[str, Any]
 ) -> Sequence[tuple[Any, ...]]:
     """Return the rows of a query over selected jobs: key, node-hours, nodes and start of each."""
     try:
@@ -246,9 +275,9 @@ def _rows(
     names = {f"selected_{n}": value for n, value in enumerate(given)}
     text = (_SELECTED + query).format(
         jobs=statement % tuple(f"%({name})s" for name in names),
-        subject=subject.column,
-        links=_TASK_PARTS if subject is TASKS else "",
-        part=_part(subject),
+        subject=choice.subject.column,
+        links=_links(choice),
+        part=_part(choice.subject),
     )
     with connection.cursor() as cursor:
         cursor.execute(text, {**names, **values})

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 # Metrics with a range filter, as for batch jobs.
 PANDA_BOUNDS = {
     metric: (f"{metric}_from", f"{metric}_below")
-    for metric in ("panda_duration_s", "panda_wait_s", "panda_cpu_s", *BOUNDS)
+    for metric in (
+        *("panda_duration_s", "panda_wait_s", "panda_cpu_s"),
+        *("panda_stage_in_s", "panda_stage_out_s"),
+        *BOUNDS,
+    )
 }
 
 
@@ -94,6 +98,10 @@ class PandaFilter(StrictFilterSet):
     panda_wait_s_below = _below("panda_wait_s", "Wait below")
     panda_cpu_s_from = _at_least("panda_cpu_s", "CPU time at least (s)")
     panda_cpu_s_below = _below("panda_cpu_s", "CPU time below")
+    panda_stage_in_s_from = _at_least("panda_stage_in_s", "Copy latency in at least (s)")
+    panda_stage_in_s_below = _below("panda_stage_in_s", "Copy latency in below")
+    panda_stage_out_s_from = _at_least("panda_stage_out_s", "Copy latency out at least (s)")
+    panda_stage_out_s_below = _below("panda_stage_out_s", "Copy latency out below")
     read_bytes_from = _at_least("read_bytes", "Batch job read at least (bytes)")
     read_bytes_below = _below("read_bytes", "Batch job read below")
     write_bytes_from = _at_least("write_bytes", "Batch job wrote at least (bytes)")

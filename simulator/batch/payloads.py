@@ -21,6 +21,12 @@ _ENDS_BEFORE_S = 12  # before the batch job's end: the last payload
 _RUN_SPREAD = 0.06  # some payloads end earlier
 _VALIDATION_SPREAD = 0.12
 _DOWNLOAD_S = 35  # stage-in from a remote site
+_UPLOAD_S = 1  # stage-out within Lustre
+_FROM_RAM_DISK = 0.8  # share of stage-outs from the RAM disk that take a second; others take less
+_CPU_S_PER_EVENT = 450
+_MEMORY_KB = 650_000  # of a core's process, without what all processes share
+_SHARED_KB = 1_400_000
+_SWAPPING = 0.02  # share of payloads
 FAILED_WITH = 1_201  # pilot error: killed by the batch system
 
 
@@ -40,6 +46,10 @@ class Payloads:
     cpu_s: Ints
     validation_s: Ints
     copy_in_s: Ints
+    copy_out_s: Ints
+    events: Ints
+    max_pss_kb: Ints
+    max_swap_kb: Ints
 
 
 def of_jobs(jobs: Iterable[Job], rng: np.random.Generator) -> list[Payloads]:
@@ -79,6 +89,15 @@ def _of_job(job: Job, ids: Ints, rng: np.random.Generator) -> Payloads:
         if era.copy_in_s[1]
         else rng.poisson(_DOWNLOAD_S, size=count)
     )
+    cpu_s = ((ended - started) * cores * busy).astype(np.int64)
+    details = rng.spawn(1)[0]  # a separate stream: other values do not depend on these
+    copy_out = (
+        (details.random(count) < _FROM_RAM_DISK).astype(np.int64)
+        if era.copy_in_s[1]
+        else np.full(count, _UPLOAD_S)
+    )
+    memory = _SHARED_KB + cores * _MEMORY_KB * details.uniform(0.9, 1.1, size=count)
+    swapping = details.random(count) < _SWAPPING
     return Payloads(
         job,
         ids,
@@ -89,7 +108,11 @@ def _of_job(job: Job, ids: Ints, rng: np.random.Generator) -> Payloads:
         job.nodes[np.arange(count) % job.node_count],
         cores,
         failed.astype(np.int64),
-        ((ended - started) * cores * busy).astype(np.int64),
+        cpu_s,
         np.rint(np.minimum(validation, ended - started)).astype(np.int64),
         copy_in,
+        np.where(failed, 0, copy_out),
+        np.where(failed, 0, cpu_s // _CPU_S_PER_EVENT),
+        memory.astype(np.int64),
+        np.where(swapping, details.integers(1_000, 500_000, size=count), 0),
     )

@@ -36,6 +36,7 @@ def records(payloads: Payloads) -> Iterator[tuple[int, str]]:
             "creationtime": _stamp(payloads.created),
             "exeerrorcode": 0,
             "taskbuffererrorcode": 0,
+            "transfertype": None,  # input is copied, not read remotely
         }
     )[1:]
     columns = (
@@ -47,11 +48,14 @@ def records(payloads: Payloads) -> Iterator[tuple[int, str]]:
         payloads.cpu_s,
         payloads.validation_s,
         payloads.copy_in_s,
+        payloads.copy_out_s,
+        payloads.events,
+        payloads.max_pss_kb,
+        payloads.max_swap_kb,
     )
-    for panda_id, started, ended, node, failed, cpu_s, validation_s, copy_in_s in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
-        copy_out_s = 0 if failed else 1
+    for values in zip(*(column.tolist() for column in columns), strict=True):
+        panda_id, started, ended, node, failed, cpu_s, validation_s = values[:7]
+        copy_in_s, copy_out_s, events, max_pss_kb, max_swap_kb = values[7:]
         run_s = max(ended - started - validation_s - copy_in_s - copy_out_s, 0)
         record = (
             f'{{"pandaid": {panda_id}, "jobstatus": "{"failed" if failed else "finished"}", '
@@ -59,7 +63,8 @@ def records(payloads: Payloads) -> Iterator[tuple[int, str]]:
             f'"endtime": "{_stamp(ended)}", "modificationtime": "{_stamp(ended + 90)}", '
             f'"duration": "{_duration(ended - started)}", "durationsec": {ended - started}, '
             f'"cpuconsumptiontime": {cpu_s}, "piloterrorcode": {FAILED_WITH if failed else 0}, '
-            f'"transexitcode": "{int(bool(failed))}", '
+            f'"transexitcode": "{int(bool(failed))}", "nevents": {events}, '
+            f'"maxpss": {max_pss_kb}, "maxswap": {max_swap_kb}, '
             f'"pilottiming": "0|{copy_in_s}|{run_s}|{copy_out_s}|{validation_s}", {common}'
         )
         yield ended, record

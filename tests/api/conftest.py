@@ -54,6 +54,11 @@ format = "squeue"
 cluster = "anvil"
 
 [[source]]
+name = "anvil-panda"
+format = "panda"
+cluster = "anvil"
+
+[[source]]
 name = "mds1-services"
 format = "mds_stats"
 server = "mds1"

@@ -1,5 +1,6 @@
 """Deliveries: each batch is stored once and completely, and invalid batches are refused."""
 
+import io
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -9,11 +10,13 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, transaction
 
 from collectors import tables
+from collectors.panda import jobs as panda_jobs
+from collectors.source import Source as Text
 from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site.models import Server, Source
 from tests import contents
 from tests.batches import ARROW, NDJSON, STREAM, arrow, batch, delta, ndjson, traced, window
-from tests.logs import Run, at, sacct
+from tests.logs import Run, at, panda, panda_job, sacct
 
 pytestmark = pytest.mark.usefixtures("sources")
 
@@ -175,6 +178,28 @@ def test_an_earlier_agent_delivers_without_new_columns(deliver, queries):
 
     assert status == 202, answer
     assert queries("SELECT open, open_us FROM telemetry_jobdelta") == [(5, None)]
+
+
+@pytest.mark.parametrize("is_earlier_first", [True, False])
+def test_an_earlier_agent_does_not_remove_times_of_pilots(
+    deliver, logs, ingest, queries, is_earlier_first
+):
+    text = panda(panda_job(1, pilottiming="2|14|2900|1|40", maxpss=1_000, transfertype="fax"))
+    [part] = panda_jobs.parse(Text(io.BytesIO(text.encode()), "panda"))
+    frame = part.table.select(list(part.table.columns)[:-8])
+    sent = batch(1, "workload_jobs", frame.to_dicts())
+    loads = [
+        lambda: deliver(sent, source="anvil-panda", content=arrow("", frame)),
+        lambda: ingest("panda", logs("w", text), cluster="anvil"),
+    ]
+    stored = "SELECT setup_s, stage_in_s, max_pss_bytes, transfer_type FROM jobs_workloadjob"
+
+    for load in loads if is_earlier_first else reversed(loads):
+        load()
+        if is_earlier_first and load is loads[0]:
+            assert queries(stored) == [(40, None, None, "")]
+
+    assert queries(stored) == [(40, 14, 1_024_000, "fax")]
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,30 @@ def test_jobs_of_several_tasks_count_in_parts(jobs, logs, ingest):
     ingest("panda", logs("panda.json", records), cluster="anvil")
 
     assert ranked(jobs, "task", "opens") == [("71", 600), ("72", 300)]
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        ("user", [("bob", 15), ("alice", 11)]),
+        ("task", [("72", 18), ("71", 12)]),
+    ],
+)
+def test_copy_latency_is_the_highest_mean_of_a_job(jobs, logs, ingest, of, expected):
+    copies = (
+        (1, "0", 71, 10),
+        (2, "0", 71, 12),
+        (3, "1", 71, 9),
+        (4, "2", 71, 12),
+        (5, "2", 72, 18),
+    )
+    records = panda(
+        *(
+            panda_job(number, batch_id, jeditaskid=task, pilottiming=f"0|{stage_in_s}|600|1|40")
+            for number, batch_id, task, stage_in_s in copies
+        ),
+        panda_job(6, "2", jeditaskid=73),
+    )
+    ingest("panda", logs("panda.json", records), cluster="anvil")
+
+    assert ranked(jobs, of, "panda_stage_in_s") == expected

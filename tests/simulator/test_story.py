@@ -1,5 +1,6 @@
 """The year of the story: its week, its steps and its sizes, from jobs alone."""
 
+import json
 from collections import Counter, defaultdict
 from statistics import mean, median
 
@@ -10,6 +11,7 @@ from simulator import centre, story
 from simulator.batch import payloads, week
 from simulator.batch.jobs import Kind
 from simulator.clock import DAY_S, local, utc_name
+from simulator.formats import panda
 from simulator.plan import Plan
 from simulator.randomness import stream
 from simulator.servers import nfs
@@ -146,6 +148,21 @@ def test_validation_takes_40_s_instead_of_1320(inside):
 
     assert mean(validation["software on Lustre"]) == pytest.approx(1_320, rel=0.03)
     assert mean(validation["software on NFS"]) == pytest.approx(40, rel=0.03)
+
+
+def test_copies_from_the_ram_disk_take_the_reported_times(inside):
+    moved = [batch for batch in inside if batch.job.submitted >= story.WORK_ON_RAM_DISK]
+    times = [
+        list(map(int, json.loads(record)["pilottiming"].split("|")))
+        for batch in moved
+        for _, record in panda.records(batch)
+        if json.loads(record)["jobstatus"] == "finished"
+    ]
+    copy_in_s, copy_out_s = np.array(times).T[[1, 3]]
+
+    assert (copy_in_s.min(), copy_in_s.max()) == (10, 18)
+    assert np.median(copy_in_s) == 14
+    assert copy_out_s.mean() == pytest.approx(0.8, abs=0.02)
 
 
 def test_the_load_moves_to_the_nfs_server(inside, tmp_path):

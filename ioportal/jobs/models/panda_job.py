@@ -75,6 +75,15 @@ class WorkloadJob(models.Model):
     core_count = models.IntegerField(null=True)
     cpu_s = models.FloatField(null=True)
     setup_s = models.FloatField(null=True)
+    # Null in records that agents of earlier versions sent.
+    get_job_s = models.FloatField(null=True)
+    stage_in_s = models.FloatField(null=True)
+    payload_s = models.FloatField(null=True)
+    stage_out_s = models.FloatField(null=True)
+    event_count = models.BigIntegerField(null=True)
+    max_pss_bytes = models.BigIntegerField(null=True)
+    max_swap_bytes = models.BigIntegerField(null=True)
+    transfer_type = models.CharField(max_length=32, default="")  # "": unknown
     precedence = models.CharField(max_length=128)  # sort key of records, as `Job.precedence`
 
     # Many-to-many: a batch job may run many PanDA jobs; an array id may match several tasks.

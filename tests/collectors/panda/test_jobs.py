@@ -18,6 +18,10 @@ from tests.properties import examples
 
 RECORD = {"pandaid": 3_558_462_700, "jobstatus": "finished"}
 
+# In the order of BigPanDA: timegetjob, timestagein, timepayload, timestageout, timetotal_setup.
+TIMES = ("get_job_s", "stage_in_s", "payload_s", "stage_out_s", "setup_s")
+MEASURED = ("event_count", "max_pss_bytes", "max_swap_bytes", "transfer_type")
+
 FLAW = json_stream.FLAW.format(json_stream.LONGEST)
 
 
@@ -62,12 +66,24 @@ def test_a_list_of_jobs_is_parsed_and_other_members_are_irrelevant(fixture):
         "modified_at": day("12:53:00"),
         "core_count": 16,
         "cpu_s": 43_200,
-        "setup_s": None,
+        "setup_s": 40,
+        "get_job_s": 2,
+        "stage_in_s": 14,
+        "payload_s": 2_900,
+        "stage_out_s": 1,
+        "event_count": 100,
+        "max_pss_bytes": 12_083_200_000,
+        "max_swap_bytes": 0,
+        "transfer_type": "direct",
     }
     # Numbers as texts, times without an offset, a slot on a node, fewer cores than requested.
     assert (failed["task_id"], failed["cpu_s"], failed["core_count"]) == (10_995_522, 1_140, 8)
     assert (failed["started_at"], failed["host"]) == (day("12:01:10"), "nid00043")
     assert failed["error"] == 'pilot 1201: killed by signal {"15"}; transformation 137'
+    # Missing parts of the times, PanDA's default of events, memory that was not measured.
+    times = [failed[name] for name in TIMES]
+    assert times == [0, None, 120, 0, None]
+    assert [failed[name] for name in MEASURED] == [None] * 4
     assert (activated["batch_id"], activated["started_at"], activated["cpu_s"]) == ("", None, None)
 
 
@@ -245,21 +261,28 @@ def test_a_nonsensical_input_is_parsed_in_time(parse, text):
     assert_sound(parse(text))
 
 
-@pytest.mark.parametrize(
-    ("timing", "setup_s"),
-    [
-        pytest.param("0|35|2900|1|1320", 1_320, id="all parts"),
-        pytest.param("||||40", 40, id="set-up only"),
-        pytest.param("0|35|2900|1", None, id="fewer parts"),
-        pytest.param("0|35|2900|1|40|7", None, id="more parts"),
-        pytest.param("0|35|2900|1|-40", None, id="not a number"),
-        pytest.param(None, None, id="null"),
-    ],
-)
-def test_the_set_up_time_is_the_last_part_of_the_pilot_timing(parse, timing, setup_s):
-    text = json.dumps(RECORD | {"pilottiming": timing}).encode()
+@given(st.lists(st.integers(0, 10**9 - 1) | st.none(), min_size=1, max_size=7))
+@settings(max_examples=examples(50))
+def test_five_times_of_a_pilot_are_read_by_position(parse, seconds):
+    timing = "|".join("" if part is None else str(part) for part in seconds)
 
-    assert parse(text).table["setup_s"].to_list() == [setup_s]
+    [row] = parse(json.dumps(RECORD | {"pilottiming": timing}).encode()).table.to_dicts()
+
+    assert [row[name] for name in TIMES] == (seconds if len(seconds) == 5 else [None] * 5)
+
+
+@pytest.mark.parametrize("timing", ["0|35|2900|1|-40", "a|b|c|d|e", "9999999999||||", None, " "])
+def test_other_texts_are_no_times(parse, timing):
+    [row] = parse(json.dumps(RECORD | {"pilottiming": timing}).encode()).table.to_dicts()
+
+    assert [row[name] for name in TIMES] == [None] * 5
+
+
+def test_a_size_beyond_64_bits_is_a_reject(parse):
+    parsed = parse(json.dumps([RECORD | {"maxpss": 2**60}, RECORD]).encode())
+
+    assert parsed.account == Account(lines=2, accepted=1, rejected=1)
+    assert "maxpss" in parsed.rejects["reason"][0]
 
 
 def test_a_real_record_is_parsed(sample, whole):
@@ -272,3 +295,4 @@ def test_a_real_record_is_parsed(sample, whole):
     assert (row["panda_id"], row["task_id"], row["state"]) == (2_230_748_170, 4_002_606, "finished")
     assert (row["ended_at"] - row["started_at"]).total_seconds() == 21 * 60 + 42  # its duration
     assert (row["cpu_s"], row["reported_batch_id"], row["core_count"]) == (1_140, "", None)
+    assert [row[name] for name in (*TIMES, *MEASURED)] == [None] * 9  # not in the record

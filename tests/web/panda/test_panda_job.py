@@ -12,6 +12,9 @@ def pilot(new_job, put_inside):
     """Batch job 3567126 of alice, which PanDA jobs 3558462700 and 3558462701 share."""
     pilot = new_job({"opens": 146_459}, batch_id="3567126")
     put_inside(pilot, 3_558_462_700, 3_558_462_701, error="pilot 1201: <b>killed</b>")
+    WorkloadJob.objects.filter(panda_id=3_558_462_701).update(
+        stage_in_s=14, stage_out_s=1, event_count=100, max_pss_bytes=2_048_000, transfer_type="fax"
+    )
     return pilot
 
 
@@ -38,6 +41,22 @@ def test_json_has_names_of_panda_and_the_batch_job(as_alice, pilot):
     assert facts["panda_cpu_efficiency"] == 0.5
     assert facts["batch_job"]["opens"] == 146_459
     assert (facts["batch_job"]["shared_batch"], facts["batch_job"]["npandajobs"]) == (True, 2)
+
+
+def test_times_of_the_pilot_are_shown_and_exported(as_alice, pilot):
+    words = words_of(as_alice.get("/panda/anvil/3558462701/"))
+    facts = json_of(as_alice.get("/panda/anvil/3558462701/?format=json"))
+
+    assert "Copy latency in 14 s Copy latency out 1 s" in words
+    assert "Events 100" in words
+    assert "Peak memory 2.05 MB" in words
+    assert "Transfer type fax" in words
+    assert (facts["timestagein"], facts["timestageout"], facts["timegetjob"]) == (14, 1, None)
+    assert (facts["nevents"], facts["maxpss_bytes"], facts["transfertype"]) == (
+        100,
+        2_048_000,
+        "fax",
+    )
 
 
 def test_an_ambiguous_array_task_has_no_figures(as_alice, new_job, put_inside):

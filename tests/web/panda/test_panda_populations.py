@@ -21,7 +21,7 @@ def pilots(new_job, put_inside):
         new_job({"opens": 2**53 + 1, "read_bytes": 0, "node_count": None, "quality": "poor"}),
         new_job(),
     )
-    put_inside(shared, 1, 2, 3)
+    put_inside(shared, 1, 2, 3, stage_in_s=14, stage_out_s=0, max_pss_bytes=1_024)
     put_inside(own, 4, state="failed", cpu_s=None, ended_at=at("12:05:30"), created_at=at("12:06"))
     put_inside(unmeasured, 5, core_count=0, state="running", ended_at=None, task_id=7)
     return shared, own, unmeasured
@@ -69,6 +69,8 @@ def test_values_of_records_belong_to_each_panda_job(as_staff, pilots):
         "panda_core_count": (4, 16, 16),
         "panda_cpu_s": (4, 4_800, 4_800),
         "panda_cpu_efficiency": (3, 0.5, 0.5),
+        "panda_stage_in_s": (3, 14, 14),
+        "panda_stage_out_s": (3, 0, 0),
     }
 
 
@@ -107,6 +109,8 @@ def test_a_bar_links_to_its_number_of_panda_jobs(as_staff, pilots, scale):
         ("batchid={shared}", [3, 2, 1]),
         ("opens_from=1369", [4]),
         ("panda_duration_s_below=600", [4]),
+        ("panda_stage_in_s_from=14", [3, 2, 1]),
+        ("panda_stage_in_s_below=14", []),
         ("pandaid=" + "9" * 30, []),
     ],
 )
