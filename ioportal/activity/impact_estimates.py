@@ -112,7 +112,7 @@ class Estimate:
         self._server = server_id
         self._span = start, end
         self._baseline_at = baseline_at or start
-        self._waits = _waits(server_id, start - MAX_WAIT, end, _ALL_READS)
+        self._waits = waits(server_id, start - MAX_WAIT, end, _ALL_READS)
 
     @cached_property
     def baseline(self) -> pl.DataFrame:
@@ -120,8 +120,8 @@ class Estimate:
         if self._waits.is_empty():  # spares reading a day
             return pl.DataFrame(schema=BASELINES)
         end = buckets.floor(self._baseline_at, _BASELINE_STEP)
-        waits = _waits(self._server, end - _BASELINE_PERIOD, end, _BASELINE_READS)
-        return impact_estimate.baseline(self._server, waits)
+        of_day = waits(self._server, end - _BASELINE_PERIOD, end, _BASELINE_READS)
+        return impact_estimate.baseline(self._server, of_day)
 
     @property
     def reads(self) -> pl.Series:
@@ -199,11 +199,18 @@ def _mdts(server: Server) -> list[int]:
     return list(Target.objects.mdts_of(server).values_list("pk", flat=True))
 
 
-def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.DataFrame:
+def waits(
+    server_id: int,
+    start: datetime,
+    end: datetime,
+    at_most: int,
+    longest: timedelta | None = None,
+) -> pl.DataFrame:
     """Return requests and their times by service and interval between two reads.
 
     The time is the wait in the queue and the mean time of those kinds that the server times.
     Intervals with impossible numbers are missing: they would exceed 64 bits, and blame someone.
+    `at_most` reads are used; intervals over `longest` (default: the poll gap) are missing.
     """
     microseconds = ServiceSnapshot.Unit.MICROSECONDS
     differences = services.differences(server_id, start, end, at_most, microseconds)
@@ -219,7 +226,7 @@ def _waits(server_id: int, start: datetime, end: datetime, at_most: int) -> pl.D
     return (
         differences.filter(
             ~pl.col("is_reset"),
-            pl.col("end") - pl.col("start") <= settings.POLL_GAP,
+            pl.col("end") - pl.col("start") <= (longest or settings.POLL_GAP),
             pl.col("service_id").is_in(list(metadata_services.values_list("pk", flat=True))),
         )
         .group_by("start", "end", service="service_id")

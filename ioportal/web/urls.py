@@ -14,6 +14,7 @@ urlpatterns = [
     path("incidents/", include("ioportal.web.incidents.urls")),
     path("ingest/", include("ioportal.web.ingest.urls")),
     path("jobs/", include("ioportal.web.jobs.urls")),
+    path("load-ramp/", include("ioportal.web.load_ramp.urls")),
     path("mails/", include("ioportal.web.mails.urls")),
     path("overview/", include("ioportal.web.overview.urls")),
     path("panda/", include("ioportal.web.panda.urls")),

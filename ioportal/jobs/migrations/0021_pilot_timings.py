@@ -47,6 +47,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="workloadjob",
             name="transfer_type",
-            field=models.CharField(default="", max_length=32),
+            field=models.CharField(db_default="", max_length=32),
         ),
     ]

@@ -83,7 +83,7 @@ class WorkloadJob(models.Model):
     event_count = models.BigIntegerField(null=True)
     max_pss_bytes = models.BigIntegerField(null=True)
     max_swap_bytes = models.BigIntegerField(null=True)
-    transfer_type = models.CharField(max_length=32, default="")  # "": unknown
+    transfer_type = models.CharField(max_length=32, db_default="")  # "": unknown
     precedence = models.CharField(max_length=128)  # sort key of records, as `Job.precedence`
 
     # Many-to-many: a batch job may run many PanDA jobs; an array id may match several tasks.

@@ -1,0 +1,244 @@
+"""The load ramp: concurrency of jobs against run time, copy latency and MDS latency."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from django.utils import timezone
+
+from ioportal.activity import request_latency
+from ioportal.analysis import load_ramp
+from ioportal.analysis.load_ramp import MIN_DAYS, Cells, Concurrency, Ramp
+from ioportal.analysis.metrics import BY_NAME, PANDA_METRICS, Metric, Source, Unit
+from ioportal.reporting.formatting import significant, with_unit
+from ioportal.site.models import Server
+from ioportal.studies.load_ramp import Runs, pilots, runs
+from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.telemetry import buckets as clock
+
+if TYPE_CHECKING:
+    from ioportal.analysis.load_ramp import Change, Floats, Ints
+    from ioportal.analysis.trends import Buckets
+    from ioportal.site.models import Cluster
+    from ioportal.studies.populations import JobKind
+    from ioportal.studies.trends import Records
+
+_INTERVAL = timedelta(hours=1)  # of a value of the MDS latency
+_DIGITS = 3
+
+
+@dataclass(frozen=True)
+class Load:
+    """A measure of the load: what is counted."""
+
+    name: str
+    title: str
+    unit: str
+
+
+_NODES = Load("nodes", "Nodes in use", "nodes")
+LOADS = {  # the first is the default
+    BATCH_JOBS.name: (Load("jobs", "Concurrent jobs", "jobs"), _NODES),
+    PANDA_JOBS.name: (
+        Load("pilots", "Concurrent pilots", "pilots"),
+        Load("jobs", "Concurrent PanDA jobs", "PanDA jobs"),
+        _NODES,
+    ),
+}
+MDS_LATENCY = Metric(
+    "mds_latency_us",
+    "MDS latency",
+    Unit.MICROSECONDS,
+    Source.RPC_TRACE,
+    "time of all requests from arrival to end / requests, by hour",
+    "Estimated from service statistics (mds_stats) where no trace exists.",
+)
+_PANDA_BY_NAME = {metric.name: metric for metric in PANDA_METRICS}
+_METRICS = {
+    BATCH_JOBS.name: (BY_NAME["duration_s"],),
+    PANDA_JOBS.name: tuple(
+        _PANDA_BY_NAME[name]
+        for name in ("panda_duration_s", "panda_stage_in_s", "panda_stage_out_s")
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A metric over time, and its relation to the concurrency."""
+
+    metric: Metric
+    counted: str  # what has a value
+    counts: list[int]  # by bucket
+    medians: list[float | None]
+    ramp: Ramp
+    cells: Cells
+
+
+@dataclass(frozen=True)
+class LoadRamp:
+    """The concurrency by bucket, and its relation to each metric."""
+
+    load: Load
+    concurrency: list[float]  # mean
+    relations: tuple[Relation, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no job ran."""
+        return not any(self.concurrency)
+
+
+@dataclass(frozen=True)
+class Population:
+    """Selected jobs; others do not count."""
+
+    jobs: Any
+    kind: JobKind
+    records: Records  # columns of their records
+    cluster: Cluster | None  # of all jobs; None: any
+
+
+def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
+    """Relate the concurrency of selected jobs to their metrics, and to the latency of MDSs.
+
+    Args:
+        population: the jobs.
+        load: what is counted, of `LOADS`.
+        buckets: the period and its intervals.
+    """
+    kind = population.kind
+    start, end = buckets.start, buckets.end
+    metrics = _METRICS[kind.name]
+    names = [metric.name for metric in metrics]
+    ran = runs(population.jobs, population.records, names, start, end)
+    counted = ran
+    if kind is PANDA_JOBS and load.name != "jobs":
+        counted = pilots(population.jobs, start, end)
+    level = _concurrency(counted, load)
+    edges = np.array([edge.timestamp() for edge in buckets.edges])
+    started = ran.starts >= edges[0]
+    starts = ran.starts[started]
+    loads = level.mean(starts, np.minimum(starts + _usual_run_s(ran), edges[-1]))
+    of_jobs = (
+        _relation(metric, kind.plural, (loads, ran.values[metric.name][started], starts), edges)
+        for metric in metrics
+    )
+    relations = (*of_jobs, _latency(population.cluster, level, buckets, edges))
+    return LoadRamp(load, level.mean(edges[:-1], edges[1:]).tolist(), relations)
+
+
+def _usual_run_s(ran: Runs) -> float:
+    """Return the time after its start over which the load of a job is the mean.
+
+    It is the same for all jobs: over its own run, the mean would depend on the length of the run,
+    because longer runs include more ends and starts of others.
+    """
+    return float(np.median(ran.ends - ran.starts)) if ran.starts.size else 0.0
+
+
+def _concurrency(counted: Runs, load: Load) -> Concurrency:
+    weights = counted.nodes if load is _NODES else None
+    return load_ramp.concurrency(counted.starts, counted.ends, weights)
+
+
+def _latency(
+    cluster: Cluster | None, level: Concurrency, buckets: Buckets, edges: Floats
+) -> Relation:
+    """Relate hourly latencies of metadata servers to the mean concurrency in each hour."""
+    servers = Server.objects.filter(kind=Server.Kind.MDS)
+    if cluster:
+        servers = servers.filter(filesystem__clusters=cluster)
+    first = clock.floor(buckets.start, _INTERVAL)
+    rows = request_latency.by_interval(
+        list(servers.values_list("pk", flat=True)), first, buckets.end, _INTERVAL
+    )
+    starts = rows["start"].dt.epoch("us").to_numpy() / 1e6
+    begins = np.maximum(starts, edges[0])
+    loads = level.mean(begins, np.minimum(starts + _INTERVAL.total_seconds(), edges[-1]))
+    latencies = (rows["took_us"] / rows["requests"]).to_numpy()
+    return _relation(MDS_LATENCY, "hours", (loads, latencies, begins), edges)
+
+
+def _relation(
+    metric: Metric, counted: str, columns: tuple[Floats, Floats, Floats], edges: Floats
+) -> Relation:
+    """Relate values to loads; `columns` are loads, values and times."""
+    loads, values, moments = (column[np.isfinite(columns[1])] for column in columns)
+    bucket = np.searchsorted(edges, moments, side="right") - 1
+    order = np.argsort(bucket, kind="stable")
+    counts = np.bincount(bucket, minlength=edges.size - 1)
+    parts = np.split(values[order], np.cumsum(counts)[:-1])
+    return Relation(
+        metric,
+        counted,
+        counts.tolist(),
+        [float(np.median(part)) if part.size else None for part in parts],
+        load_ramp.ramp(loads, values, _local_days(moments)),
+        load_ramp.cells(loads, values),
+    )
+
+
+def _local_days(moments: Floats) -> Ints:
+    """Return the number of the day of each time in the site's zone."""
+    zone = timezone.get_current_timezone_name()
+    times = pl.Series((moments * 1e6).astype(np.int64)).cast(pl.Datetime("us", "UTC"))
+    return times.dt.convert_time_zone(zone).dt.date().cast(pl.Int64).to_numpy()
+
+
+def conclusion(relation: Relation, load: Load) -> str:
+    """Return what the relation shows, in a sentence."""
+    ramp, name = relation.ramp, relation.metric.title
+    if not ramp.count:
+        return f"{name} is unknown in this period."
+    if (change := ramp.change) is None:
+        bins = ramp.bins
+        seen = _range(bins[0].concurrency, bins[-1].concurrency, load)
+        return (
+            f"No conclusion about {_lower(name)}: it needs {MIN_DAYS} days at a low and at a much "
+            f"higher load. Seen: {seen}, {ramp.days} day{'s' if ramp.days != 1 else ''}."
+        )
+    loads = _range(change.first.concurrency, change.last.concurrency, load)
+    verdict = {
+        0: f"No visible increase of {_lower(name)} {loads}",
+        1: f"{name} increases {loads}",
+        -1: f"{name} decreases {loads}",
+    }[change.direction]
+    if change.effect.low == change.effect.high:
+        median = with_unit(change.last.median, relation.metric.unit)
+        return f"{verdict}: the median is {median} at both, whichever days are left out."
+    return f"{verdict}: the median changed by {_effect(change, relation.metric)}."
+
+
+def correlation(relation: Relation) -> str:
+    """Return the correlation of daily values in a sentence; "" if it is unknown."""
+    rho = relation.ramp.correlation
+    if rho is None:
+        return ""
+    return (
+        f"Daily values of {relation.ramp.days} days: Spearman correlation {rho.value:.2f} "
+        f"(95 % interval {rho.low:.2f} to {rho.high:.2f})."
+    )
+
+
+def _range(low: float, high: float, load: Load) -> str:
+    return f"from {significant(low)} to {significant(high)} {load.unit}"
+
+
+def _effect(change: Change, metric: Metric) -> str:
+    effect = change.effect
+    numbers = [effect.value, effect.low, effect.high]
+    if change.is_ratio:
+        value, low, high = (f"{100 * (number - 1):+.1f} %" for number in numbers)
+    else:
+        value, low, high = (f"{number:+.{_DIGITS}g} {metric.unit}" for number in numbers)
+    return f"{value} (95 % interval {low} to {high})"
+
+
+def _lower(title: str) -> str:
+    """Return a title within a sentence; abbreviations keep their letters."""
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
