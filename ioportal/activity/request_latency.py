@@ -7,7 +7,7 @@ Measured in traces (rpctrace). In intervals without one, it is estimated from se
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.db import connection
@@ -64,7 +64,7 @@ def _measured(
     if not parts:
         return pl.DataFrame(schema=LATENCIES)
     query = _SUMS.format(rows=sql.SQL(" UNION ALL ").join(map(_piece, parts)))
-    values = {"servers": list(server_ids), "width": width, "origin": start}
+    values: dict[str, Any] = {"servers": list(server_ids), "width": width, "origin": start}
     with connection.cursor() as cursor:
         cursor.execute(query, values)
         return pl.DataFrame(cursor.fetchall(), schema=LATENCIES, orient="row")

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import TYPE_CHECKING
 
 from ioportal.charts import trends
-from ioportal.charts.labels import FONT_SIZE, axis_title
+from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
 from ioportal.charts.time_axis import number_format
 
 if TYPE_CHECKING:
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure, Mark
     from ioportal.charts.timelines import Chart
 
-CONCURRENCY = "concurrency"  # column
+LOAD = "load"  # column
 _HEIGHT = 320
 _SMALLEST, _LARGEST = 3.0, 15.0  # diameters of points in pixels
+_ROOM = 1.05  # end of an axis / highest value
 _RIGHT = 72  # margin of the second axis
 _MIDDLE = "hvh"  # steps change in the middle between two points
 
@@ -37,57 +38,70 @@ def over_time(
 
     Args:
         chart: content of the metric.
-        frame: a row per bucket: the chart's labels, ``n`` and ``concurrency``.
+        frame: a row per bucket: the chart's labels, ``n`` and ``load``.
         buckets: bounds of the rows.
         marks: times to draw as vertical lines.
         load: title and unit of the concurrency.
     """
     figure = trends.figure(chart, frame, buckets, marks)
     title, unit = load
-    line = figure["data"][0]
-    levels = frame[CONCURRENCY]
-    highest = float(levels.fill_null(0).max())  # type: ignore[arg-type]
+    layout = figure["layout"]
+    lines = [{**line, "yaxis": "y2"} for line in figure["data"]]
+    levels = frame[LOAD].to_list()
     area = {
         "type": "scatter",
         "mode": "lines",
-        "name": title,
-        "x": line["x"],
-        "y": levels.to_list(),
-        "yaxis": "y2",
+        "name": plotly_text(title),
+        "x": lines[0]["x"],
+        "y": levels,
         "line": {"color": "--ink-soft", "width": 1, "shape": _MIDDLE},
         "fill": "tozeroy",
         "fillcolor": "--series-rest/0.25",
-        "hovertemplate": f"%{{y:,.4~g}} {unit}",
+        "hovertemplate": f"%{{y:,.3~g}} {unit}",
     }
-    layout = figure["layout"]
-    right = {
-        **{name: layout["yaxis"][name] for name in ("rangemode", "fixedrange", "nticks")},
+    behind = {
         "title": axis_title(title, unit),
-        "tickformat": number_format(highest, unit),
         "side": "right",
+        "rangemode": "tozero",
+        "fixedrange": True,
+        "tickformat": number_format(trends.highest_of(frame, [LOAD]), unit),
+        "nticks": 5,
         "showgrid": False,
         "zeroline": False,
     }
-    layout["margin"] |= {"r": _RIGHT}
-    layout["yaxis"] |= {"overlaying": "y2"}
-    return {"data": [area, *figure["data"]], "layout": {**layout, "yaxis2": right}}
+    return {
+        "data": [area, *lines],
+        "layout": {
+            **layout,
+            "margin": {**layout["margin"], "r": _RIGHT},
+            "yaxis": behind,
+            "yaxis2": {**layout["yaxis"], "side": "left", "overlaying": "y", "tickmode": "auto"},
+        },
+    }
 
 
 def scatter(
-    chart: Chart, points: Cells, bins: Sequence[Bin], size: float, load: tuple[str, str]
+    chart: Chart,
+    counted: str,
+    relation: tuple[Cells, Sequence[Bin]],
+    size: float,
+    load: tuple[str, str],
 ) -> Figure:
     """Draw a metric against the concurrency: joined points, medians of bins and their band.
 
     Args:
         chart: content of the metric; `unit` is that of the drawn values.
-        points: joined points; the area of a circle grows with their number.
-        bins: ascending.
+        counted: what the points are.
+        relation: joined points, whose area grows with their number, and bins.
         size: the unit of the drawn values, in units of the values.
         load: title and unit of the concurrency.
     """
+    points, bins = relation
     title, unit = load
     values = (points.values / size).tolist()
-    highest = max([*values, *(each.median / size for each in bins)], default=0.0)
+    tops = (each.band.high if each.band else each.median for each in bins)
+    highest = max([*values, *(top / size for top in tops)], default=0.0)
+    rightmost = max([each.high for each in bins], default=1.0)
     number = f",.4~{number_format(highest, chart.unit)[-1]}"
     most = max(points.counts.tolist(), default=1)
     return {
@@ -95,7 +109,7 @@ def scatter(
             {
                 "type": "scatter",
                 "mode": "markers",
-                "name": "jobs" if chart.labels.get("n") is None else chart.labels["n"],
+                "name": plotly_text(counted),
                 "x": points.loads.tolist(),
                 "y": values,
                 "customdata": points.counts.tolist(),
@@ -133,6 +147,7 @@ def scatter(
             "xaxis": {
                 **_AXIS,
                 "title": {"text": f"{title}", "font": {"size": FONT_SIZE}},
+                "range": [0, _ROOM * rightmost],
                 "tickformat": ",~g",
                 "linecolor": "--line-strong",
                 "ticks": "outside",
@@ -141,6 +156,7 @@ def scatter(
             "yaxis": {
                 **_AXIS,
                 "title": axis_title(chart.title, chart.unit),
+                "range": [0, _ROOM * highest or 1],
                 "tickformat": number_format(highest, chart.unit),
                 "nticks": 5,
                 "zerolinecolor": "--line-strong",
@@ -149,7 +165,7 @@ def scatter(
     }
 
 
-_AXIS = {"rangemode": "tozero", "fixedrange": True, "gridcolor": "--line"}
+_AXIS = {"fixedrange": True, "gridcolor": "--line"}
 
 
 def _band(bins: Sequence[Bin], size: float) -> list[Figure]:

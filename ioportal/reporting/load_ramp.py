@@ -84,7 +84,8 @@ class LoadRamp:
     """The concurrency by bucket, and its relation to each metric."""
 
     load: Load
-    concurrency: list[float]  # mean
+    concurrency: list[float]  # mean over time, by bucket
+    loads: list[float | None]  # median of the jobs that started, by bucket
     relations: tuple[Relation, ...]
 
     @property
@@ -129,7 +130,8 @@ def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
         for metric in metrics
     )
     relations = (*of_jobs, _latency(population.cluster, level, buckets, edges))
-    return LoadRamp(load, level.mean(edges[:-1], edges[1:]).tolist(), relations)
+    over_time = level.mean(edges[:-1], edges[1:]).tolist()
+    return LoadRamp(load, over_time, _medians(loads, starts, edges)[0], relations)
 
 
 def _usual_run_s(ran: Runs) -> float:
@@ -169,18 +171,25 @@ def _relation(
 ) -> Relation:
     """Relate values to loads; `columns` are loads, values and times."""
     loads, values, moments = (column[np.isfinite(columns[1])] for column in columns)
-    bucket = np.searchsorted(edges, moments, side="right") - 1
-    order = np.argsort(bucket, kind="stable")
-    counts = np.bincount(bucket, minlength=edges.size - 1)
-    parts = np.split(values[order], np.cumsum(counts)[:-1])
+    medians, counts = _medians(values, moments, edges)
     return Relation(
         metric,
         counted,
-        counts.tolist(),
-        [float(np.median(part)) if part.size else None for part in parts],
+        counts,
+        medians,
         load_ramp.ramp(loads, values, _local_days(moments)),
         load_ramp.cells(loads, values),
     )
+
+
+def _medians(
+    values: Floats, moments: Floats, edges: Floats
+) -> tuple[list[float | None], list[int]]:
+    """Return the median and the number of the values in each bucket of their times."""
+    bucket = np.searchsorted(edges, moments, side="right") - 1
+    counts = np.bincount(bucket, minlength=edges.size - 1)
+    parts = np.split(values[np.argsort(bucket, kind="stable")], np.cumsum(counts)[:-1])
+    return [float(np.median(part)) if part.size else None for part in parts], counts.tolist()
 
 
 def _local_days(moments: Floats) -> Ints:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from django.db.models.expressions import Combinable
 
     from ioportal.analysis.load_ramp import Floats
+    from ioportal.jobs.models import WorkloadJobQuerySet
     from ioportal.studies.trends import Jobs, Records
 
 
@@ -55,7 +56,7 @@ def runs(
     return Runs(arrays["starts"], arrays["ends"], arrays["nodes"], values)
 
 
-def pilots(panda_jobs: Jobs, start: datetime, end: datetime) -> Runs:
+def pilots(panda_jobs: WorkloadJobQuerySet, start: datetime, end: datetime) -> Runs:
     """Return the runs of the batch jobs of PanDA jobs, without figures."""
     inside = panda_jobs.filter(batch_job__isnull=False).order_by().values("batch_job")
     return runs(Job.objects.filter(pk__in=inside), BATCH_RECORDS, (), start, end)

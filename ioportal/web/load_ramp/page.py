@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure
     from ioportal.reporting.load_ramp import Load, LoadRamp, Relation
 
+_CACHE_VERSION = 1  # to be changed with the classes of `reporting.load_ramp`
 BINS_HEADER = (
     *("metric", "unit", "concurrency_from", "concurrency_to", "concurrency", "counted", "count"),
     *("days", "median", "median_low", "median_high"),
@@ -41,6 +42,11 @@ class Shown:
     def metric(self) -> Metric:
         """The metric."""
         return self.relation.metric
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether the metric is of servers, not of jobs."""
+        return self.metric == load_ramp.MDS_LATENCY
 
     @property
     def conclusion(self) -> str:
@@ -66,14 +72,13 @@ class Shown:
         """Return the chart in a suitable unit, and the size of the unit."""
         medians = [each for each in self.relation.medians if each is not None]
         size, unit = trend_charts.drawn_unit(self.metric.unit, max(medians, default=0.0))
-        labels = {"median": "median", "n": self.relation.counted}
         chart = Chart(
             self.metric.name,
             self.metric.title,
             unit,
             f"{self.metric.formula}. {self.metric.caveat}",
             Style.LINES,
-            labels,
+            {"median": "median"},
         )
         return chart, size
 
@@ -118,11 +123,11 @@ class OverTime(_Drawn):
         chart, size = self.shown.chart()
         frame = pl.DataFrame(
             {
-                charts.CONCURRENCY: page.result.concurrency,
+                charts.LOAD: page.result.loads,
                 "n": relation.counts,
                 "median": relation.medians,
             },
-            schema={charts.CONCURRENCY: pl.Float64, "n": pl.Int64, "median": pl.Float64},
+            schema={charts.LOAD: pl.Float64, "n": pl.Int64, "median": pl.Float64},
         ).with_columns(pl.col("median") / size)
         return charts.over_time(chart, frame, page.buckets, page.marks, self._load)
 
@@ -134,13 +139,13 @@ class OverTime(_Drawn):
             return
         rows = zip(
             page.buckets.labels,
-            page.result.concurrency,
+            page.result.loads,
             relation.counts,
             relation.medians,
             strict=True,
         )
         for label, level, count, median in islice(rows, ROWS_SHOWN):
-            yield label, [formatting.significant(level), f"{count:,}", self.shown.text(median)]
+            yield label, [_load_text(level), f"{count:,}", self.shown.text(median)]
 
 
 class Scatter(_Drawn):
@@ -153,7 +158,8 @@ class Scatter(_Drawn):
         """The chart for Plotly."""
         chart, size = self.shown.chart()
         relation = self.shown.relation
-        return charts.scatter(chart, relation.cells, relation.ramp.bins, size, self._load)
+        drawn = (relation.cells, relation.ramp.bins)
+        return charts.scatter(chart, relation.counted, drawn, size, self._load)
 
     @property
     def above(self) -> int:
@@ -175,6 +181,10 @@ class Scatter(_Drawn):
                     band or formatting.UNKNOWN,
                 ],
             )
+
+
+def _load_text(level: float | None) -> str:
+    return formatting.UNKNOWN if level is None else formatting.significant(level)
 
 
 class LoadRampPage(TrendsPage):
@@ -214,7 +224,7 @@ class LoadRampPage(TrendsPage):
         population = Population(self.filtered, self.job_kind, self.offered.records, cluster)
         result = self._cached(
             "load-ramp",
-            (self.load.name, buckets.edges),
+            (_CACHE_VERSION, self.load.name, buckets.edges),
             lambda: load_ramp.compute(population, self.load, buckets),
         )
         return None if result.is_empty else result
@@ -227,7 +237,12 @@ class LoadRampPage(TrendsPage):
     @cached_property
     def series(self) -> pl.DataFrame:
         """The rows of the export over time, without their interval."""
-        columns: dict[str, Any] = {"concurrency": self.result.concurrency if self.result else []}
+        if self.result is None:
+            return pl.DataFrame()
+        columns: dict[str, Any] = {
+            "concurrency_mean": self.result.concurrency,
+            "load_median": self.result.loads,
+        }
         for shown in self.relations:
             columns[f"{shown.metric.name}_n"] = shown.relation.counts
             columns[f"{shown.metric.name}_median"] = shown.relation.medians

@@ -133,9 +133,11 @@ class Trend:
 class TrendsPage(SelectedJobs):
     """Charts of selected jobs over time."""
 
-    hidden_parameters = ("state", "quality", "unit", "step", "metric", "hours", "scale")
+    hidden_parameters: tuple[str, ...] = (
+        *("state", "quality", "unit", "step", "metric", "hours", "scale"),
+    )
     unit_page = "trends"
-    unit_parameters = ("step", "scale")
+    unit_parameters: tuple[str, ...] = ("step", "scale")
 
     @cached_property
     def offered(self) -> Offered:
