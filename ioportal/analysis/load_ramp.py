@@ -221,17 +221,17 @@ class _Group:
 
 
 def _change(loads: Floats, values: Floats, days: Ints, weights: Floats) -> Change | None:
-    low, high = np.quantile(loads, (_QUARTER, 1 - _QUARTER))
+    lowest, low, high, highest = np.quantile(loads, (0, _QUARTER, 1 - _QUARTER, 1)).tolist()
     before, after = (
         _Group(loads[inside], values[inside], days[inside], weights)
         for inside in (loads <= low, loads >= high)
     )
-    first, last = before.bin(loads.min(), low), after.bin(high, loads.max())
+    first, last = before.bin(lowest, low), after.bin(high, highest)
     count_of_days = min(before.days, after.days)
     if count_of_days < MIN_DAYS or last.concurrency < MIN_RANGE * first.concurrency:
         return None
-    lowest = min(np.nanmin(group.resampled) for group in (before, after))
-    if min(lowest, before.median, after.median) > 0:
+    medians = [before.median, after.median, *before.resampled, *after.resampled]
+    if np.nanmin(medians) > 0:
         ratios = after.resampled / before.resampled
         effect = _interval(after.median / before.median, ratios, count_of_days)
         return Change(first, last, is_ratio=True, effect=effect)

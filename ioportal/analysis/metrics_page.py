@@ -13,6 +13,7 @@ from ioportal.analysis.impact import (
     SHORT_WAIT,
 )
 from ioportal.analysis.impact_estimate import COSTLIEST, MIN_CALM_INTERVALS
+from ioportal.analysis.load_ramp import MAX_BINS, MIN_DAYS, MIN_RANGE, MIN_VALUES
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MIN_GROUP
 from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
@@ -167,6 +168,27 @@ and by figures of their batch job. A batch job's value counts once per PanDA job
 the number of batch jobs. The *failed share* is failed / (finished + failed). Figures of other
 users' PanDA jobs need {MIN_GROUP} batch jobs, exclude all values of batch jobs (a few of these may
 contain hundreds of PanDA jobs), and are filtered only by cluster, time, site and state.
+
+## Load ramp
+
+A load ramp relates the metrics of selected jobs to their concurrency: the number of running jobs,
+of pilots (the batch jobs of PanDA jobs), or of their nodes. Only the selected jobs count.
+
+- The **load** of a job is the mean concurrency over time after its start, over the median run time
+  of all selected jobs and at most until the end of the period. The length is the same for all jobs:
+  a mean over its own run would depend on the length of the run. Only ended jobs have values.
+- **MDS latency** is by hour: time of all requests of the metadata servers from arrival to end /
+  requests, in traces (rpctrace). Hours without a trace are estimated from service statistics
+  (mds_stats): wait in the queue + mean time of the kinds that the server times. The load of an hour
+  is its mean concurrency. With a filter by cluster, only servers of its filesystems count.
+- Bins have equal widths of the load, at most {MAX_BINS}; bins of fewer than {MIN_VALUES} values are
+  joined. Their intervals (95 %) are Student's, with the standard error of medians over resampled
+  days. Days are local days of the starts.
+- The **conclusion** compares the median of the quarter of values at the lowest load with that at
+  the highest. It needs {MIN_DAYS} days in each quarter, and {MIN_RANGE:g} times the load. A change is
+  visible if its interval excludes zero. Its cause may be another than the load.
+- The correlation is Spearman's between daily mean load and daily median, with the interval of
+  Bonett and Wright.
 
 ## Similar jobs
 

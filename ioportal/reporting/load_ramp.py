@@ -206,7 +206,7 @@ def conclusion(relation: Relation, load: Load) -> str:
         return f"{name} is unknown in this period."
     if (change := ramp.change) is None:
         bins = ramp.bins
-        seen = _range(bins[0].concurrency, bins[-1].concurrency, load)
+        seen = _range(bins[0].low, bins[-1].high, load)
         return (
             f"No conclusion about {_lower(name)}: it needs {MIN_DAYS} days at a low and at a much "
             f"higher load. Seen: {seen}, {ramp.days} day{'s' if ramp.days != 1 else ''}."

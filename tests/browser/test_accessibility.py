@@ -33,6 +33,8 @@ NOT_PAGES = {  # answers with files, parts of pages, redirects, and pages that n
     "jobs/<int:pk>/panda/",
     "jobs/<int:pk>/timelines/<slug:name>/",
     "jobs/<slug:cluster>/<str:batch_id>/",
+    "load-ramp/bins/",
+    "load-ramp/over-time/",
     "mails/<int:pk>/html/",
     "mails/preview/html/",
     "overview/<slug:name>/",

@@ -48,6 +48,8 @@ TWINS = [
     "/populations/",
     "/populations/other-metrics/",
     "/populations/histograms/opens/",
+    "/load-ramp/bins/",
+    "/load-ramp/over-time/",
     "/trends/jobs-ended/",
     "/trends/metadata_operations/",
     "/users/",

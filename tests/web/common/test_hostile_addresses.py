@@ -47,6 +47,7 @@ FILTERS = sorted({*JOB_FILTERS, *PANDA_FILTERS, "unit"})
 RANGE = ["start", "end", "format"]
 POPULATION = [*FILTERS, "compare", "scale", "bars", "saved", "format"]
 TRENDS = [*FILTERS, "step", "metric", "hours", "scale", "format"]
+LOAD_RAMP = [*FILTERS, "step", "load", "format"]
 LIST = ["sort", "columns", "page", "format"]
 PAGES = {  # and their parameters
     "/": ["hours"],
@@ -91,6 +92,9 @@ PAGES = {  # and their parameters
     "/populations/other-metrics/": POPULATION,
     "/populations/histograms/opens/": POPULATION,
     "/populations/mine/": ["compare", "scale", "bars", "last", *RANGE],
+    "/load-ramp/": LOAD_RAMP,
+    "/load-ramp/bins/": LOAD_RAMP,
+    "/load-ramp/over-time/": LOAD_RAMP,
     "/trends/": TRENDS,
     "/trends/opens/": TRENDS,
     "/users/": ["user", "project", *LIST, "start", "end"],

@@ -44,6 +44,8 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
         "/populations/histograms/opens/?format=json": 11,
         "/trends/jobs-ended/?format=json": 20,
         "/trends/opens/?format=json": 22,
+        "/load-ramp/": 28,
+        "/load-ramp/bins/?unit=panda&format=json": 11,
         "/users/?format=csv": 4,
         "/projects/": 7,
         "/ranking/": 16,
