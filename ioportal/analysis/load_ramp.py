@@ -228,7 +228,7 @@ def _change(loads: Floats, values: Floats, days: Ints, weights: Floats) -> Chang
     )
     first, last = before.bin(lowest, low), after.bin(high, highest)
     count_of_days = min(before.days, after.days)
-    if count_of_days < MIN_DAYS or last.concurrency < MIN_RANGE * first.concurrency:
+    if count_of_days < MIN_DAYS or last.concurrency <= MIN_RANGE * first.concurrency:
         return None
     medians = [before.median, after.median, *before.resampled, *after.resampled]
     if np.nanmin(medians) > 0:

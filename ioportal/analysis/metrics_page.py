@@ -180,13 +180,14 @@ of pilots (the batch jobs of PanDA jobs), or of their nodes. Only the selected j
 - **MDS latency** is by hour: time of all requests of the metadata servers from arrival to end /
   requests, in traces (rpctrace). Hours without a trace are estimated from service statistics
   (mds_stats): wait in the queue + mean time of the kinds that the server times. The load of an hour
-  is its mean concurrency. With a filter by cluster, only servers of its filesystems count.
+  is its mean concurrency; hours in which none of the jobs ran are left out. With a filter by
+  cluster, only servers of its filesystems count.
 - Bins have equal widths of the load, at most {MAX_BINS}; bins of fewer than {MIN_VALUES} values are
   joined. Their intervals (95 %) are Student's, with the standard error of medians over resampled
   days. Days are local days of the starts.
 - The **conclusion** compares the median of the quarter of values at the lowest load with that at
-  the highest. It needs {MIN_DAYS} days in each quarter, and {MIN_RANGE:g} times the load. A change is
-  visible if its interval excludes zero. Its cause may be another than the load.
+  the highest. It needs {MIN_DAYS} days in each quarter, and {MIN_RANGE:g} times the load. A change
+  is visible if its interval excludes zero. Its cause may be another than the load.
 - The correlation is Spearman's between daily mean load and daily median, with the interval of
   Bonett and Wright.
 

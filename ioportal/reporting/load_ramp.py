@@ -151,7 +151,10 @@ def _concurrency(counted: Runs, load: Load) -> Concurrency:
 def _latency(
     cluster: Cluster | None, level: Concurrency, buckets: Buckets, edges: Floats
 ) -> Relation:
-    """Relate hourly latencies of metadata servers to the mean concurrency in each hour."""
+    """Relate hourly latencies of metadata servers to the mean concurrency in each hour.
+
+    Hours in which none of the jobs ran are left out.
+    """
     servers = Server.objects.filter(kind=Server.Kind.MDS)
     if cluster:
         servers = servers.filter(filesystem__clusters=cluster)
@@ -163,6 +166,7 @@ def _latency(
     begins = np.maximum(starts, edges[0])
     loads = level.mean(begins, np.minimum(starts + _INTERVAL.total_seconds(), edges[-1]))
     latencies = (rows["took_us"] / rows["requests"]).to_numpy()
+    latencies = np.where(loads > 0, latencies, np.nan)  # idle hours may be most of all
     return _relation(MDS_LATENCY, "hours", (loads, latencies, begins), edges)
 
 

@@ -129,6 +129,7 @@ def test_medians_of_zero_are_compared_by_their_difference():
     ("loads", "days"),
     [
         pytest.param(np.full(100, 5.0), np.arange(100) % 10, id="a constant load"),
+        pytest.param(np.zeros(100), np.arange(100) % 10, id="no load"),
         pytest.param(np.linspace(5, 15, 100), np.arange(100) // 25, id="four days"),
         pytest.param(np.linspace(5, 15, 100), np.arange(100) // 10, id="three days at either end"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from ioportal.reporting.formatting import significant
 from tests import untraced
-from tests.logs import at, rpc
+from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
 DAYS = 12
@@ -105,6 +105,8 @@ def test_the_series_has_the_load_of_the_jobs_and_the_mean_over_time(as_staff, ra
 
 def test_latency_is_measured_or_estimated_by_hour(as_staff, site, logs, ingest):
     untraced.ingest(logs)
+    long = Run("9", submit="09:00", start="10:00", end="13:00", nodes="n40")
+    ingest("sacct", logs("long", sacct(long)), cluster="anvil")
     trace = "".join(f"{rpc(at(f'11:{minute:02d}'), us=(30, 40))}\n" for minute in range(10, 20))
     ingest("rpctrace", logs("trace.log", trace), server="mds1")
 
@@ -124,7 +126,7 @@ def test_the_page_shows_charts_conclusions_and_tables(as_staff, ramp):
             assert f'data-plot="{chart}-{metric}"' in text_of(page)
     words = words_of(page)
     assert "No visible increase of run time from 1.00 to 3.00 pilots" in words
-    assert "2.83 to 3.00 360 6 1:00:00" in words
+    assert "1.17 to 3.00 360 6 1:00:00" in words
     assert "No traces or service statistics in this period." in words
     link = 'href="/load-ramp/?unit=panda&amp;'
     assert link in text_of(as_staff.get("/trends/", PERIOD))
