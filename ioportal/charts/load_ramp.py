@@ -91,8 +91,8 @@ def scatter(
 
     Args:
         chart: content of the metric; `unit` is that of the drawn values.
-        counted: what the points are.
-        relation: joined points, whose area grows with their number, and bins.
+        counted: plural of the points.
+        relation: joined points, whose area grows with their number; and bins.
         size: the unit of the drawn values, in units of the values.
         load: title and unit of the concurrency.
     """

@@ -33,7 +33,7 @@ _DIGITS = 3
 
 @dataclass(frozen=True)
 class Load:
-    """A measure of the load: what is counted."""
+    """A measure of the load."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ class Relation:
     """A metric over time, and its relation to the concurrency."""
 
     metric: Metric
-    counted: str  # what has a value
+    counted: str  # plural of the things with a value
     counts: list[int]  # by bucket
     medians: list[float | None]
     ramp: Ramp
@@ -83,7 +83,6 @@ class Relation:
 class LoadRamp:
     """The concurrency by bucket, and its relation to each metric."""
 
-    load: Load
     concurrency: list[float]  # mean over time, by bucket
     loads: list[float | None]  # median of the jobs that started, by bucket
     relations: tuple[Relation, ...]
@@ -109,7 +108,7 @@ def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
 
     Args:
         population: the jobs.
-        load: what is counted, of `LOADS`.
+        load: its measure, from `LOADS`.
         buckets: the period and its intervals.
     """
     kind = population.kind
@@ -131,7 +130,7 @@ def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
     )
     relations = (*of_jobs, _latency(population.cluster, level, buckets, edges))
     over_time = level.mean(edges[:-1], edges[1:]).tolist()
-    return LoadRamp(load, over_time, _medians(loads, starts, edges)[0], relations)
+    return LoadRamp(over_time, _medians(loads, starts, edges)[0], relations)
 
 
 def _usual_run_s(ran: Runs) -> float:
@@ -204,7 +203,7 @@ def _local_days(moments: Floats) -> Ints:
 
 
 def conclusion(relation: Relation, load: Load) -> str:
-    """Return what the relation shows, in a sentence."""
+    """Return the conclusion of a relation in a sentence."""
     ramp, name = relation.ramp, relation.metric.title
     if not ramp.count:
         return f"{name} is unknown in this period."

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ioportal.analysis.metrics import Metric
+    from ioportal.analysis.trends import Buckets
     from ioportal.charts.time_axis import Figure
     from ioportal.reporting.load_ramp import Load, LoadRamp, Relation
 
@@ -33,9 +34,11 @@ BINS_HEADER = (
 
 @dataclass(frozen=True)
 class Shown:
-    """A metric of the page: two charts, their tables, and what they show."""
+    """A metric of the page: two charts, their tables, and the conclusion."""
 
     relation: Relation
+    result: LoadRamp
+    buckets: Buckets
     page: LoadRampPage
 
     @property
@@ -50,7 +53,7 @@ class Shown:
 
     @property
     def conclusion(self) -> str:
-        """What the relation shows."""
+        """The conclusion of the relation."""
         return load_ramp.conclusion(self.relation, self.page.load)
 
     @property
@@ -117,29 +120,26 @@ class OverTime(_Drawn):
     @property
     def figure(self) -> Figure:
         """The chart for Plotly."""
-        page, relation = self.shown.page, self.shown.relation
-        if page.result is None or page.buckets is None:
-            return {}
+        relation = self.shown.relation
         chart, size = self.shown.chart()
         frame = pl.DataFrame(
             {
-                charts.LOAD: page.result.loads,
+                charts.LOAD: self.shown.result.loads,
                 "n": relation.counts,
                 "median": relation.medians,
             },
             schema={charts.LOAD: pl.Float64, "n": pl.Int64, "median": pl.Float64},
         ).with_columns(pl.col("median") / size)
-        return charts.over_time(chart, frame, page.buckets, page.marks, self._load)
+        marks = self.shown.page.marks
+        return charts.over_time(chart, frame, self.shown.buckets, marks, self._load)
 
     @property
     def table(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the first rows: label, concurrency, number and median."""
-        page, relation = self.shown.page, self.shown.relation
-        if page.result is None or page.buckets is None:
-            return
+        relation = self.shown.relation
         rows = zip(
-            page.buckets.labels,
-            page.result.loads,
+            self.shown.buckets.labels,
+            self.shown.result.loads,
             relation.counts,
             relation.medians,
             strict=True,
@@ -232,7 +232,10 @@ class LoadRampPage(TrendsPage):
     @property
     def relations(self) -> list[Shown]:
         """The metrics of the page."""
-        return [Shown(relation, self) for relation in self.result.relations] if self.result else []
+        result, buckets = self.result, self.buckets
+        if result is None or buckets is None:
+            return []
+        return [Shown(relation, result, buckets, self) for relation in result.relations]
 
     @cached_property
     def series(self) -> pl.DataFrame:
