@@ -1,0 +1,434 @@
+"""Capacity of a metadata server: the load at which the time of its requests leaves its baseline.
+
+The load is the usual time of the requests per second: kinds of requests count by their cost. The
+factor is the time of requests (queue and service) relative to usual, so that a change of the mix
+alone is neither load nor delay. Time blocked on locks is not load: where kinds that wait for no
+locks are faster, their factor counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy.optimize import isotonic_regression
+from scipy.stats import theilslopes
+
+from collectors.tables import UTC_US
+from ioportal.analysis.impact import FREE_THREADS, US_PER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+    Ints = npt.NDArray[np.int64]
+
+WINDOWS = {  # of one server, complete, without overlap
+    "start": UTC_US,
+    "end": UTC_US,
+    "day": pl.Int64(),  # number of the day
+    "requests": pl.Float64(),  # handled
+    "work_us": pl.Float64(),  # their usual time
+    "took_us": pl.Float64(),  # arrival to end, of requests with a known usual time
+    "usual_us": pl.Float64(),  # usual time of these
+    "free_took_us": pl.Float64(),  # of kinds that wait for no locks
+    "free_usual_us": pl.Float64(),
+}
+CURVE = {  # a row per bin of loads, ascending
+    "load": pl.Float64(),  # median
+    "windows": pl.Int64(),
+    "p10": pl.Float64(),  # of the factor, relative to that without load
+    "median": pl.Float64(),
+    "p90": pl.Float64(),
+    "fitted": pl.Float64(),
+}
+KNEE_FACTOR = 2.0  # times as long as without load
+BIN_RATIO = 1.05  # upper / lower bound of a bin of loads
+MIN_BIN_WINDOWS = 8
+MIN_WINDOWS = 200
+MIN_LOAD_RATIO = 1.5  # highest / lowest load
+MIN_DAYS, MIN_HOURS = 7, 5  # to resample
+MIN_JOBS = 5
+STEADY_RATIO = 1.3  # of the loads of adjacent windows
+RESTART_PAUSE = timedelta(minutes=10)  # in which clients reconnect
+BUSY_SHARE = 0.95  # of the hours have at most the busy load
+REPLICATES = 400
+_CALM_FACTOR = 1.5  # bins with up to so many times the lowest factor show that without load
+_FEWEST_CALM_BINS = 3
+_INTERVAL = (0.025, 0.975)
+_MIN_FREE_US = 1_000.0  # usual time of free kinds in a window whose factor is known
+_HOUR = timedelta(hours=1)
+
+
+class Resampled(StrEnum):
+    """The unit of resampling: windows of one unit resemble each other."""
+
+    DAYS = "days"
+    HOURS = "hours"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The reason why no capacity is stated."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float | None  # None: no upper bound is known
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the estimate in another unit."""
+        high = None if self.high is None else self.high * factor
+        return Estimate(self.value * factor, self.low * factor, high)
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """The capacity of a server; loads are seconds of usual time per second.
+
+    Args:
+        curve: columns of `CURVE`.
+        baseline: factor without load, relative to the usual times of the input.
+        knee: load at which requests take `KNEE_FACTOR` times as long as without load; None: never.
+        safe_load: highest observed load below the knee.
+        usual_load: median of the windows.
+        busy_load: exceeded in 5 % of the hours.
+        cost_s: usual time of a request of the usual mix.
+        windows: number of windows in the curve.
+        resampled: unit of resampling.
+        units: number of units.
+        slow_units: units with windows at loads beyond the knee.
+        excluded: number of excluded windows by reason.
+    """
+
+    curve: pl.DataFrame
+    baseline: float
+    knee: Estimate | None
+    safe_load: float
+    usual_load: float
+    busy_load: float
+    cost_s: float
+    windows: int
+    resampled: Resampled
+    units: int
+    slow_units: int
+    excluded: dict[str, int]
+    # A row per replicate: lower and upper bound of the knee, busy load.
+    replicates: Floats = field(repr=False)
+
+    @property
+    def limit(self) -> Estimate:
+        """The knee, or the highest load seen."""
+        return self.knee or Estimate(self.safe_load, self.safe_load, None)
+
+    @property
+    def headroom(self) -> Estimate:
+        """Load that can be added in busy hours before the knee."""
+        busy = self.replicates[:, 2]
+        spread = _interval(self.replicates[:, 0] - busy, self.replicates[:, 1] - busy)
+        return Estimate(self.limit.value - self.busy_load, *spread)
+
+
+@dataclass(frozen=True)
+class MoreJobs:
+    """How many more jobs of a kind a server carries in busy hours.
+
+    Args:
+        jobs: number of past jobs.
+        mean_load: mean of their mean loads while they ran.
+        median_load: median of them.
+        p90_load: 90 % quantile of them.
+        more: further jobs at a time; negative if the server is beyond its knee in busy hours.
+    """
+
+    jobs: int
+    mean_load: float
+    median_load: float
+    p90_load: float
+    more: Estimate
+
+
+@dataclass(frozen=True)
+class _Binned:
+    """Steady windows, sorted by bin of load and factor; arrays of shape (n,)."""
+
+    load: Floats
+    factor: Floats
+    unit: Ints
+    edges: Ints  # first window of each bin
+    loads: Floats  # median of each bin
+
+    @classmethod
+    def of(cls, load: Floats, factor: Floats, unit: Ints) -> _Binned:
+        """Sort windows into bins of equal ratios, wide enough for `MIN_BIN_WINDOWS`."""
+        number = np.floor(np.log(load) / np.log(BIN_RATIO)).astype(np.int64)
+        values, inverse, counts = np.unique(number, return_inverse=True, return_counts=True)
+        bins, size = np.zeros(len(values), dtype=np.int64), 0
+        for n in range(1, len(values)):
+            size += counts[n - 1]
+            bins[n] = bins[n - 1] + (size >= MIN_BIN_WINDOWS)
+            size = 0 if size >= MIN_BIN_WINDOWS else size
+        if len(bins) and size + counts[-1] < MIN_BIN_WINDOWS:
+            bins[bins == bins[-1]] -= bins[-1] > 0  # too few windows at the highest loads
+        order = np.lexsort((factor, bins[inverse]))
+        edges = np.flatnonzero(np.diff(bins[inverse][order], prepend=-1))
+        loads = _by_bin(load[order], edges, 0.5)
+        return cls(load[order], factor[order], unit[order], edges, loads)
+
+
+def _by_bin(values: Floats, edges: Ints, share: float) -> Floats:
+    """Return a quantile of each bin."""
+    return np.array([np.quantile(part, share) for part in np.split(values, edges[1:])])
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A curve through the medians of the bins with windows, and its crossing."""
+
+    bins: Ints
+    fitted: Floats
+    baseline: float
+    crossing: int | None  # first of `bins` beyond the knee
+
+
+def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capacity | Refusal:
+    """Find the load at which the time of a server's requests leaves its baseline.
+
+    Windows in which the load changes, windows after a restart and windows in which threads are
+    blocked on locks are excluded. The curve is an isotonic regression through the medians of bins
+    of loads. The interval is from resampled days, or hours where days are few, and includes the
+    bins on both sides of the crossing: loads in between were not observed.
+
+    Args:
+        windows: columns of `WINDOWS`.
+        restarts: times at which the server restarted.
+
+    Source: docs/capacity.md.
+    """
+    known = _with_load(windows, restarts)
+    steady = known.filter("is_steady", ~pl.col("is_restart"), ~pl.col("is_blocked"))
+    excluded = {
+        "load changes": known.filter(~pl.col("is_steady")).height,
+        "restart": known.filter("is_restart").height,
+        "lock waiting": known.filter("is_blocked").height,
+    }
+    if steady.height < MIN_WINDOWS:
+        return Refusal(
+            f"Too few windows: {steady.height:,} with a steady load, {MIN_WINDOWS} are needed."
+        )
+    load = steady["load"].to_numpy()
+    lowest, highest = np.quantile(load, (0.01, 1.0))
+    if highest < MIN_LOAD_RATIO * lowest:
+        return Refusal(
+            f"The load varies too little: the highest is {highest / lowest:.2f} times the lowest, "
+            f"{MIN_LOAD_RATIO:g} times are needed."
+        )
+    resampled = Resampled.DAYS if steady["day"].n_unique() >= MIN_DAYS else Resampled.HOURS
+    if (hours := steady["hour"].n_unique()) < MIN_HOURS:
+        return Refusal(f"Too few hours with data: {hours}, {MIN_HOURS} are needed.")
+    column = "day" if resampled is Resampled.DAYS else "hour"
+    names = known[column].unique().sort().to_numpy()
+    unit = np.searchsorted(names, steady[column].to_numpy())
+    binned = _Binned.of(load, steady["factor"].to_numpy(), unit)
+    fit = _fitted(binned, np.ones(len(load)))
+    hourly = known.group_by("hour", pl.col(column).alias("unit")).agg(
+        load=pl.sum("work_us") / pl.sum("seconds") / US_PER_S
+    )
+    hour_unit = np.searchsorted(names, hourly["unit"].to_numpy())
+    hour_load = hourly["load"].to_numpy()
+    loads = binned.loads
+    busy_load = float(np.quantile(hour_load, BUSY_SHARE))
+    safe_load = float(loads[-1] if fit.crossing is None else loads[fit.bins[fit.crossing - 1]])
+    replicates = _replicates(binned, len(names), hour_unit, hour_load, safe_load)
+    knee = None
+    if fit.crossing is not None:
+        spread = _interval(replicates[:, 0], replicates[:, 1])
+        knee = Estimate(_crossing_load(binned, fit), *spread)
+    is_slow = load > (knee.value if knee else np.inf)
+    return Capacity(
+        curve=_curve(binned, fit),
+        baseline=fit.baseline,
+        knee=knee,
+        safe_load=safe_load,
+        usual_load=float(known["load"].median()),  # type: ignore[arg-type]  # (never null)
+        busy_load=busy_load,
+        cost_s=float(known.select((pl.col("work_us") / pl.col("requests")).median()).item())
+        / US_PER_S,
+        windows=steady.height,
+        resampled=resampled,
+        units=len(names),
+        slow_units=len(np.unique(unit[is_slow])),
+        excluded=excluded,
+        replicates=replicates,
+    )
+
+
+def more_jobs(server: Capacity, loads: Floats, days: Ints) -> MoreJobs | Refusal:
+    """Return how many more jobs of a kind a server carries until its knee, in busy hours.
+
+    The load of many jobs is their number x the mean load. The interval combines the replicates of
+    the server with resampled days of the jobs, or resampled jobs where days are few.
+
+    Args:
+        server: the capacity.
+        loads: shape (n,), mean load of each past job on this server while it ran.
+        days: shape (n,), number of the day of its start.
+
+    Source: docs/capacity.md.
+    """
+    if len(loads) < MIN_JOBS:
+        return Refusal(f"Too few past jobs with a known load: {len(loads)}, {MIN_JOBS} are needed.")
+    if not loads.any():
+        return Refusal("The past jobs had no load on this server.")
+    names, unit = np.unique(days, return_inverse=True)
+    if len(names) < MIN_DAYS:
+        unit = np.arange(len(loads))
+    sums, counts = np.bincount(unit, loads), np.bincount(unit)
+    drawn = _draws(len(sums), len(server.replicates))
+    means = (drawn @ sums) / (drawn @ counts)
+    means = np.where(means > 0, means, np.nan)
+    busy = server.replicates[:, 2]
+    low, high = _interval(*((server.replicates[:, n] - busy) / means for n in (0, 1)))
+    value = (server.limit.value - server.busy_load) / loads.mean()
+    return MoreJobs(
+        jobs=len(loads),
+        mean_load=float(loads.mean()),
+        median_load=float(np.median(loads)),
+        p90_load=float(np.quantile(loads, 0.9)),
+        more=Estimate(float(value), low, high if server.knee else None),
+    )
+
+
+def _with_load(windows: pl.DataFrame, restarts: Iterable[datetime]) -> pl.DataFrame:
+    """Return windows with known times: load, factor, and whether to exclude them."""
+    took, usual = pl.col("took_us"), pl.col("usual_us")
+    has_free = pl.col("free_usual_us") >= _MIN_FREE_US
+    free = pl.when(has_free).then(pl.col("free_took_us") / pl.col("free_usual_us"))
+    blocked_us = took - pl.col("factor") * usual
+    is_restart = pl.any_horizontal(
+        pl.lit(value=False),
+        *(
+            (pl.col("end") > restart) & (pl.col("start") < restart + RESTART_PAUSE)
+            for restart in restarts
+        ),
+    )
+    load, earlier, later = pl.col("load"), pl.col("load").shift(), pl.col("load").shift(-1)
+    follows = pl.col("start") == pl.col("end").shift()
+    precedes = pl.col("end") == pl.col("start").shift(-1)
+
+    def is_alike(other: pl.Expr) -> pl.Expr:
+        return (load <= STEADY_RATIO * other) & (other <= STEADY_RATIO * load)
+
+    return (
+        windows.filter(usual > 0, pl.col("work_us") > 0, pl.col("requests") > 0)
+        .sort("start")
+        .with_columns(seconds=(pl.col("end") - pl.col("start")).dt.total_microseconds() / US_PER_S)
+        .with_columns(
+            load=pl.col("work_us") / pl.col("seconds") / US_PER_S,
+            factor=pl.min_horizontal(took / usual, free),
+            hour=pl.col("start").dt.epoch("us") // (_HOUR // timedelta(microseconds=1)),
+        )
+        .with_columns(
+            is_steady=(follows & precedes & is_alike(earlier) & is_alike(later)).fill_null(
+                value=False
+            ),
+            is_restart=is_restart,
+            # Half of the threads are blocked: requests queue for them, not for work.
+            is_blocked=(blocked_us > took / 2)
+            & (blocked_us > FREE_THREADS / 2 * pl.col("seconds") * US_PER_S),
+        )
+    )
+
+
+def _fitted(binned: _Binned, weights: Floats) -> _Fit:
+    """Fit the curve to windows that count `weights` times each."""
+    totals = np.add.reduceat(weights, binned.edges)
+    middle = np.cumsum(totals) - totals / 2
+    medians = binned.factor[np.searchsorted(np.cumsum(weights), middle)]
+    bins = np.flatnonzero(totals)
+    fitted = isotonic_regression(medians[bins], weights=totals[bins]).x
+    calm = np.maximum(fitted <= _CALM_FACTOR * fitted[0], np.arange(len(bins)) < _FEWEST_CALM_BINS)
+    baseline = _without_load(binned.loads[bins][calm], medians[bins][calm], fitted[0])
+    slow = np.flatnonzero(fitted >= KNEE_FACTOR * baseline)
+    crossing = int(slow[0]) if len(slow) and slow[0] else None
+    return _Fit(bins, fitted, baseline, crossing)
+
+
+def _without_load(loads: Floats, factors: Floats, lowest: float) -> float:
+    """Return the factor without load: 1 / factor is nearly linear below the knee.
+
+    It is exactly linear where requests share the server's processors, and constant where they only
+    wait for a thread.
+    """
+    if len(loads) < _FEWEST_CALM_BINS:
+        return lowest
+    intercept = float(theilslopes(1 / factors, loads).intercept)
+    return lowest if intercept <= 0 else min(max(1 / intercept, lowest / 2), lowest)
+
+
+def _crossing_load(binned: _Binned, fit: _Fit) -> float:
+    """Return the load at which the curve reaches the knee, between two bins."""
+    first = fit.crossing or 0
+    below, above = fit.fitted[first - 1 : first + 1]
+    share = (KNEE_FACTOR * fit.baseline - below) / (above - below)
+    low, high = binned.loads[fit.bins[first - 1 : first + 1]]
+    return float(low * (high / low) ** share)
+
+
+def _replicates(
+    binned: _Binned, units: int, hour_unit: Ints, hour_load: Floats, safe_load: float
+) -> Floats:
+    """Return the bounds of the knee and the busy load in resampled units.
+
+    The bounds are the outer ends of the bins around the crossing. Without a crossing they are the
+    highest load seen, and infinity.
+    """
+    lowest = np.minimum.reduceat(binned.load, binned.edges)
+    highest = np.maximum.reduceat(binned.load, binned.edges)
+    rows = np.empty((REPLICATES, 3))
+    for row, counts in zip(rows, _draws(units, REPLICATES), strict=True):
+        fit = _fitted(binned, counts[binned.unit].astype(np.float64))
+        if fit.crossing is None:
+            row[:2] = safe_load, np.inf
+        else:
+            row[:2] = lowest[fit.bins[fit.crossing - 1]], highest[fit.bins[fit.crossing]]
+        row[2] = np.quantile(np.repeat(hour_load, counts[hour_unit]), BUSY_SHARE)
+    return rows
+
+
+def _draws(units: int, count: int) -> Ints:
+    """Return how often each unit is drawn in each replicate; the same for the same numbers."""
+    chance = np.random.default_rng(units)
+    return chance.multinomial(units, np.full(units, 1 / units), size=count)
+
+
+def _interval(lows: Floats, highs: Floats) -> tuple[float, float | None]:
+    low = float(np.nanquantile(lows, _INTERVAL[0], method="lower"))
+    high = float(np.nanquantile(highs, _INTERVAL[1], method="higher"))
+    return low, high if np.isfinite(high) else None
+
+
+def _curve(binned: _Binned, fit: _Fit) -> pl.DataFrame:
+    columns: dict[str, Any] = {
+        "load": binned.loads,
+        "windows": np.diff(binned.edges, append=len(binned.load)),
+        **{
+            name: _by_bin(binned.factor, binned.edges, share) / fit.baseline
+            for name, share in (("p10", 0.1), ("median", 0.5), ("p90", 0.9))
+        },
+        "fitted": fit.fitted / fit.baseline,
+    }
+    return pl.DataFrame(columns, schema=CURVE)
