@@ -1,4 +1,4 @@
-"""The capacity of servers with a known knee, by traces and by service statistics alone."""
+"""Capacity of servers with a known knee, by traces and by service statistics alone."""
 
 from datetime import timedelta
 
@@ -8,45 +8,10 @@ import pytest
 
 from ioportal.activity import capacity, job_loads
 from ioportal.activity.capacity import Method
-from ioportal.site.models import Server, Service
-from ioportal.telemetry.copy import copy_frame
-from ioportal.telemetry.models import Coverage, RpcTotal, RpcTotalMinute
+from ioportal.analysis.capacity import Refusal
+from ioportal.site.models import Server, ServerVersion
 from simulator.capacity import LoadedServer, Scenario, knee_per_s
-from tests.logs import at
-
-BEGIN = at("00:00")
-
-
-def stored_traces(server, scenario):
-    """Store the totals of a traced server: minutes, and 10 s of the latest day for baselines."""
-    loaded = LoadedServer(scenario)
-    end = BEGIN + timedelta(seconds=loaded.seconds)
-    service, _ = Service.objects.get_or_create(name="mdt")
-    for model, width_s, since_s in (
-        (RpcTotalMinute, 60, 0),
-        (RpcTotal, 10, loaded.seconds - 86_400),
-    ):
-        totals = loaded.totals(width_s).filter(pl.col("second") >= since_s, pl.col("count") > 0)
-        zeros = ("service_us_min", "service_us_max", "queue_us_min", "queue_us_max")
-        copy_frame(
-            model,
-            totals.select(
-                start=pl.lit(BEGIN).cast(pl.Datetime("us", "UTC"))
-                + pl.duration(seconds="second"),
-                server_id=pl.lit(server.pk),
-                service_id=pl.lit(service.pk),
-                opcode=pl.col("opcode").cast(pl.Int16),
-                count="count",
-                timed="count",
-                service_us_sum="service_us",
-                **{name: pl.lit(0, pl.Int64) for name in zeros},
-                total_us_sum="total_us",
-            ),
-        )
-    Coverage.objects.create(
-        source=Coverage.Source.RPC_TRACE, source_id=server.pk, start=BEGIN, end=end, segment_id=1
-    )
-    return end
+from tests.activity.loaded_servers import BEGIN, ingest_reads, store_traces
 
 
 @pytest.fixture
@@ -59,19 +24,35 @@ def per_second(found):
     return found.result.knee.scaled(1 / found.result.cost_s)
 
 
-@pytest.mark.parametrize(
-    ("capacity_per_s", "options"),
-    [
-        pytest.param(5_000, {"peak": 0.15, "storms": 12}, id="small, with storms"),
-        pytest.param(60_000, {"peak": 0.6, "storms": 12, "convoys": 8}, id="large, with convoys"),
-    ],
-)
-def test_traces_show_the_true_knee(mds, capacity_per_s, options):
-    scenario = Scenario(seed=3, capacity_per_s=capacity_per_s, days=8, **options)
-    end = stored_traces(mds, scenario)
+def test_traces_show_the_true_knee(mds):
+    scenario = Scenario(seed=3, capacity_per_s=60_000, days=8, peak=0.6, storms=12, convoys=8)
+    end = store_traces(mds, LoadedServer(scenario))
 
     found = capacity.of_server(mds.pk, Method.TRACES, BEGIN, end)
 
-    knee, truth = per_second(found), knee_per_s(capacity_per_s)
+    knee, truth = per_second(found), knee_per_s(60_000)
     assert knee.low <= truth <= knee.high
     assert knee.value == pytest.approx(truth, rel=0.06)
+    assert found.result.excluded["lock waiting"] > 100
+
+    # An upgrade leaves too few windows: older data is about another server.
+    ServerVersion.objects.create(server=mds, version="2.16.1", since=end - timedelta(hours=2))
+    upgraded = capacity.of_server(mds.pk, Method.TRACES, BEGIN, end)
+    assert upgraded.upgrade == "2.16.1"
+    assert isinstance(upgraded.result, Refusal)
+    assert upgraded.result.reason.startswith("Too few windows")
+
+
+def test_statistics_alone_show_the_true_knee(mds, tmp_path):
+    scenario = Scenario(
+        seed=5, capacity_per_s=20_000, days=2, peak=0.4, storms=10, convoys=3, restarts=1
+    )
+    end = ingest_reads(mds, LoadedServer(scenario), tmp_path, timed=True)
+
+    found = capacity.of_server(mds.pk, Method.STATISTICS, BEGIN, end)
+
+    knee, truth = per_second(found), knee_per_s(20_000)
+    assert found.has_handling
+    assert knee.low <= truth <= knee.high
+    assert knee.value == pytest.approx(truth, rel=0.08)
+    assert found.result.excluded["restart"] > 0

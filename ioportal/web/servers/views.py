@@ -11,6 +11,7 @@ from ioportal.site.models import Server
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter, storable
 from ioportal.web.common.staff_only import staff_only
+from ioportal.web.servers.capacity import CapacityPage
 from ioportal.web.servers.page import (
     CLIENT_COLUMNS,
     LIST_COLUMNS,
@@ -81,6 +82,42 @@ def chart(request: UserRequest, name: str, chart: str) -> HttpResponseBase:
     return exports.response(
         request, f"{page.server.name}-{chart}", about, steps.header, steps.rows()
     )
+
+
+@require_safe
+@staff_only
+@exports.accept("csv", "json")
+def capacity(request: UserRequest, name: str) -> HttpResponseBase:
+    """Show how much load a metadata server carries, and how many more jobs of a kind."""
+    page = _capacity_page(request, name)
+    if exports.requested_format(request):
+        if page.errors:
+            return exports.invalid_query({"range": page.errors})
+        return exports.response(
+            request, f"{name}-capacity", page.about, ("figure", "value"), page.export_rows
+        )
+    return render(request, "servers/capacity.html", {"section": "servers", "page": page})
+
+
+@require_safe
+@staff_only
+@exports.accept("csv", "json")
+def capacity_chart(request: UserRequest, name: str, chart: str) -> HttpResponseBase:
+    """Export one chart of the capacity page."""
+    page = _capacity_page(request, name)
+    if page.errors:
+        return exports.invalid_query({"range": page.errors})
+    drawn = page.chart(chart)
+    return exports.response(
+        request, f"{name}-capacity-{chart}", page.about, drawn.header, drawn.rows
+    )
+
+
+def _capacity_page(request: UserRequest, name: str) -> CapacityPage:
+    servers = Server.objects.select_related("filesystem").filter(kind=Server.Kind.MDS)
+    server = get_object_or_404(servers, name=storable(name))
+    kind = (parameter(request, "user"), parameter(request, "application"))
+    return CapacityPage(server, request.GET, *kind)
 
 
 def _page(request: UserRequest, name: str) -> ServerPage:

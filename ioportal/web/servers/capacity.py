@@ -1,0 +1,446 @@
+"""The capacity page of a server: how much load it carries, and how many more jobs of a kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from django.http import Http404
+from django.urls import reverse
+
+from ioportal.activity import capacity, job_loads
+from ioportal.activity.capacity import Method
+from ioportal.analysis.capacity import (
+    KNEE_FACTOR,
+    RESTART_PAUSE,
+    STEADY_RATIO,
+    Capacity,
+    MoreJobs,
+    Refusal,
+    more_jobs,
+)
+from ioportal.charts import capacity as charts
+from ioportal.reporting.formatting import significant
+from ioportal.reporting.time_ranges import TimeRange
+from ioportal.studies.cache import cached
+from ioportal.telemetry import buckets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    import polars as pl
+    from django.http import QueryDict
+
+    from ioportal.activity.capacity import ServerCapacity
+    from ioportal.analysis.capacity import Estimate
+    from ioportal.charts.time_axis import Figure
+    from ioportal.site.models import Server
+
+_HOUR = timedelta(hours=1)
+_RENEWAL = timedelta(minutes=10)  # of cached results, while data arrives
+_PRESERVED = ("start", "end", "last", "method")
+_DIGITS = 3  # of rates in sentences
+_ROWS_SHOWN = 100  # in the table of a page; exports have all
+_UNITS = {Method.TRACES: "RPCs/s", Method.STATISTICS: "requests/s"}
+
+
+@dataclass(frozen=True)
+class CapacityChart:
+    """A chart with its table and export."""
+
+    name: str
+    title: str
+    about: str
+    header: tuple[str, ...]
+    labels: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    figure: Figure
+    exports_url: str
+
+    is_empty = False
+
+    @property
+    def script_id(self) -> str:
+        """The id of the element with the figure."""
+        return f"figure-{self.name}"
+
+    @property
+    def table(self) -> list[tuple[Any, tuple[float | None, ...]]]:
+        """The first rows for the page: first value, other values."""
+        return [(first, others) for first, *others in self.rows[:_ROWS_SHOWN]]
+
+    @property
+    def more_rows(self) -> int:
+        """The number of rows that only the exports have."""
+        return max(0, len(self.rows) - _ROWS_SHOWN)
+
+
+class CapacityPage:
+    """The capacity of a metadata server in a range."""
+
+    def __init__(self, server: Server, query: QueryDict, user: str, application: str) -> None:
+        """`user` and `application` select the kind of jobs; "": none, any."""
+        self.server = server
+        self.user = user
+        self.application = application
+        self.errors: list[str] = []
+        self._query = query
+        self._last: datetime | None = None
+        self.window = self._window()
+        self._asked = query.get("method", "")
+
+    def _window(self) -> TimeRange | None:
+        last = capacity.last_observed(self.server.pk)
+        if last is None:
+            return None
+        self._last = last
+        end = buckets.ceil(last, _HOUR)  # cached for an hour
+        default = TimeRange(end - capacity.PERIOD, end)
+        window, self.errors = TimeRange.or_default(self._query, default)
+        return window
+
+    @property
+    def hidden(self) -> list[tuple[str, str]]:
+        """Parameters that the form of the kind of jobs preserves."""
+        return [(name, value) for name in _PRESERVED if (value := self._query.get(name))]
+
+    @cached_property
+    def methods(self) -> list[Method]:
+        """Methods with data in the range, the default first."""
+        if self.window is None:
+            return []
+        return capacity.methods(self.server.pk, self.window.start, self.window.end)
+
+    @property
+    def method(self) -> Method | None:
+        """The selected method; None: there is no data."""
+        return next(
+            (method for method in self.methods if method.value == self._asked),
+            next(iter(self.methods), None),
+        )
+
+    @cached_property
+    def found(self) -> ServerCapacity | None:
+        """The capacity and its sources; None without data."""
+        method, window = self.method, self.window
+        if method is None or window is None:
+            return None
+        key = (self.server.pk, method.value, window.start, window.end)
+        return cached(
+            "capacity",
+            key,
+            lambda: capacity.of_server(self.server.pk, method, window.start, window.end),
+            lambda: buckets.floor(self._last, _RENEWAL) if self._last else None,
+        )
+
+    @property
+    def capacity(self) -> Capacity | None:
+        """The capacity; None if it is unknown."""
+        result = self.found.result if self.found else None
+        return result if isinstance(result, Capacity) else None
+
+    @property
+    def refusal(self) -> str:
+        """The reason why there is no capacity; "": there is one, or there is no data."""
+        result = self.found.result if self.found else None
+        return result.reason if isinstance(result, Refusal) else ""
+
+    @property
+    def unit(self) -> str:
+        """Unit of the loads."""
+        return _UNITS[self.method] if self.method else ""
+
+    @property
+    def _requests(self) -> str:
+        return "RPCs" if self.method is Method.TRACES else "requests"
+
+    def _per_second(self, estimate: Estimate) -> Estimate:
+        return estimate.scaled(1 / self.capacity.cost_s) if self.capacity else estimate
+
+    @property
+    def verdict(self) -> str:
+        """The answer in a sentence or two."""
+        server = self.capacity
+        if server is None:
+            return ""
+        limit, headroom = map(self._per_second, (server.limit, server.headroom))
+        busy = f"The load of busy hours is {_rate(server.busy_load / server.cost_s)} {self.unit}"
+        if server.knee is None:
+            return (
+                f"Safe up to {_rate(limit.value)} {self.unit}, the highest steady load seen. Until "
+                f"there the latency stayed near its baseline, so the capacity is unknown. {busy}."
+            )
+        carries = (
+            f"{self.server.name} carries {_rate(limit.value)} {self.unit} "
+            f"({_interval(limit)}) before its {self._requests} take {KNEE_FACTOR:g} times as long "
+            "as without load."
+        )
+        if headroom.value <= 0:
+            return f"{carries} {busy}, so nothing is left."
+        return f"{carries} {busy}, so {_rate(headroom.value)} {self.unit} are left."
+
+    @property
+    def figures(self) -> list[tuple[str, str]]:
+        """Labels and values of the capacity."""
+        server = self.capacity
+        if server is None:
+            return []
+        limit, headroom = map(self._per_second, (server.limit, server.headroom))
+        reached = (
+            f"in {server.slow_units} of {server.units} {server.resampled}"
+            if server.knee
+            else "never"
+        )
+        name = "Knee" if server.knee else "Highest steady load"
+        return [
+            (name, f"{_rate(limit.value)} {self.unit}"),
+            *([("95 % interval", _interval(limit).removeprefix("95 % interval "))] if server.knee else []),
+            ("Knee reached", reached),
+            ("Highest safe load", f"{_rate(server.safe_load / server.cost_s)} {self.unit}"),
+            ("Median load", f"{_rate(server.usual_load / server.cost_s)} {self.unit}"),
+            ("Busy hours", f"{_rate(server.busy_load / server.cost_s)} {self.unit}"),
+            (
+                "Headroom in busy hours",
+                f"{'at least ' if server.knee is None else ''}{_rate(headroom.value)} {self.unit}",
+            ),
+            ("Cost of a request", f"{significant(server.cost_s * 1e6)} µs"),
+        ]
+
+    @property
+    def assumptions(self) -> list[str]:
+        """Sources and assumptions in sentences."""
+        found, server = self.found, self.capacity
+        if found is None or server is None:
+            return []
+        excluded = ", ".join(f"{count:,} ({name})" for name, count in server.excluded.items())
+        sentences = [
+            f"Loads are in {self._requests} of the usual mix. A costlier mix reaches the knee at "
+            "a lower rate.",
+            f"{server.windows:,} windows with a steady load are used. Excluded: {excluded}. The "
+            f"load is steady if it is within {STEADY_RATIO:g} times that of the windows before "
+            f"and after; a restart counts for {RESTART_PAUSE.seconds // 60} minutes.",
+            "Time blocked on locks is not load. Loads that last shorter than three windows are "
+            "not seen.",
+            f"The interval is from {server.units} resampled {server.resampled}. It covers the "
+            "data, not changes of hardware, clients or mix.",
+            "Busy: 95 % of the hours have a lower load.",
+        ]
+        if found.upgrade:
+            sentences.append(f"Only data since the upgrade to {found.upgrade} is used.")
+        if not found.has_handling:
+            sentences.append(
+                "This server version does not count handling times (Lustre before 2.14). Latency "
+                "is the wait in the queue: the knee is the load at which requests wait for a "
+                "thread. Their service may slow down at lower loads. All requests count the same."
+            )
+        return sentences
+
+    @cached_property
+    def more(self) -> MoreJobs | Refusal | None:
+        """How many more jobs of the kind fit; None: no kind is selected, or no capacity known."""
+        if not self.user or self.found is None or self.capacity is None:
+            return None
+        if self._loads is None:
+            return Refusal("No metadata operations were counted on its MDTs (job_stats).")
+        loads, days = (self._loads[name].to_numpy() for name in ("load", "day"))
+        return more_jobs(self.capacity, loads, days)
+
+    @cached_property
+    def _loads(self) -> pl.DataFrame | None:
+        found = self.found
+        return found and job_loads.of_kind(self.server, found, self.user, self.application)
+
+    @property
+    def kind(self) -> str:
+        """The kind of jobs in words."""
+        return f"{self.application} of {self.user}" if self.application else f"jobs of {self.user}"
+
+    @property
+    def more_verdict(self) -> str:
+        """The answer about the kind of jobs."""
+        more = self.more
+        if more is None or self.capacity is None:
+            return ""
+        if isinstance(more, Refusal):
+            return f"Number of further jobs unknown. {more.reason}"
+        most = max(int(more.more.value), 0)
+        what = f"of the kind “{self.kind}”"
+        if self.capacity.knee is None:
+            return (
+                f"The load of {most:,} more jobs {what} is within the highest load seen. Whether "
+                "the server carries more is unknown."
+            )
+        low = max(int(more.more.low), 0)
+        interval = (
+            f"at least {low:,}"
+            if more.more.high is None
+            else f"95 % interval {low:,} to {max(int(more.more.high), 0):,}"
+        )
+        return f"In busy hours the server carries {most:,} more jobs {what} ({interval})."
+
+    @property
+    def job_figures(self) -> list[tuple[str, float, float]]:
+        """Load of a past job of the kind: name, per job and per node, in requests/s."""
+        more, loads, server = self.more, self._loads if self.user else None, self.capacity
+        if not isinstance(more, MoreJobs) or loads is None or server is None:
+            return []
+        per_job = loads["load"].to_numpy() / server.cost_s
+        per_node = per_job / loads["nodes"].to_numpy()
+        return [
+            (name, float(reduce(per_job)), float(reduce(per_node)))
+            for name, reduce in (
+                ("Mean", np.mean),
+                ("Median", np.median),
+                ("90 %", lambda values: np.quantile(values, 0.9)),
+            )
+        ]
+
+    @property
+    def job_assumptions(self) -> list[str]:
+        """Assumptions about the jobs."""
+        if not isinstance(self.more, MoreJobs):
+            return []
+        source = (
+            "The load of a past job is the usual time of its RPCs on this server per traced second."
+            if self.method is Method.TRACES
+            else "The load of a past job is its metadata operations per second, at the mean cost "
+            "of an operation on this server. All of its operations are taken to be on this server."
+        )
+        return [
+            f"Further jobs are like the latest {self.more.jobs:,} past ones, and add up to a "
+            "multiple of their mean load.",
+            source,
+            "They do not start all at once: a common start has the load of the start-up.",
+            "The other load stays that of busy hours.",
+        ]
+
+    @cached_property
+    def charts(self) -> list[CapacityChart]:
+        """The charts; none without a capacity."""
+        server, found, window = self.capacity, self.found, self.window
+        if server is None or found is None or window is None:
+            return []
+        rate = 1 / server.cost_s
+        knee = server.knee.scaled(rate) if server.knee else None
+        marks = charts.Marks(
+            self.unit,
+            server.busy_load * rate,
+            server.safe_load * rate,
+            knee.value if knee else None,
+            knee.low if knee else None,
+            knee.high if knee else None,
+        )
+        points = server.curve.with_columns(load=server.curve["load"] * rate)
+        hours = found.hours.with_columns(
+            mean=found.hours["mean"] * rate, highest=found.hours["highest"] * rate
+        )
+        return [
+            CapacityChart(
+                "curve",
+                "Latency by load",
+                f"Time of {self._requests} relative to that without load, by bin of loads: median "
+                f"and 10 to 90 % of the windows ({self.method}).",
+                tuple(points.columns),
+                (f"Load ({self.unit})", "Windows", "10 %", "Median", "90 %", "Fitted"),
+                points.rows(),
+                charts.curve(points, marks, KNEE_FACTOR),
+                self._exports_url("curve"),
+            ),
+            CapacityChart(
+                "load",
+                "Load over time",
+                f"In {self._requests} of the usual mix: mean and highest window of each hour.",
+                tuple(hours.columns),
+                ("Hour", f"Mean ({self.unit})", f"Highest window ({self.unit})"),
+                hours.rows(),
+                charts.load(hours, window.axis, marks),
+                self._exports_url("load"),
+            ),
+        ]
+
+    def _exports_url(self, chart: str) -> str:
+        query = self._query.copy()
+        query.pop("format", None)
+        address = reverse("server_capacity_chart", args=[self.server.name, chart])
+        return f"{address}?{query.urlencode()}"
+
+    def chart(self, name: str) -> CapacityChart:
+        """Return one chart.
+
+        Raises:
+            Http404: the name is unknown, or there is no capacity.
+        """
+        by_name = {chart.name: chart for chart in self.charts}
+        if name not in by_name:
+            raise Http404("There is no such chart.")
+        return by_name[name]
+
+    @property
+    def about(self) -> dict[str, object]:
+        """The members of JSON exports next to their rows."""
+        about: dict[str, object] = {
+            "server": self.server.name,
+            "simulated": self.server.filesystem.simulated,
+            "method": self.method,
+            "unit": self.unit,
+            "verdict": self.verdict or self.refusal,
+        }
+        server, found = self.capacity, self.found
+        if server is None or found is None:
+            return about
+        rate = 1 / server.cost_s
+        about |= {
+            "start": found.start,
+            "end": found.end,
+            "reached": server.knee is not None,
+            **_members("knee", server.knee.scaled(rate) if server.knee else None),
+            "highest_safe_load": server.safe_load * rate,
+            "median_load": server.usual_load * rate,
+            "busy_load": server.busy_load * rate,
+            **_members("headroom", server.headroom.scaled(rate)),
+            "cost_us": server.cost_s * 1e6,
+            "windows": server.windows,
+            "excluded": server.excluded,
+            "resampled": server.resampled,
+            "assumptions": self.assumptions,
+        }
+        if isinstance(self.more, MoreJobs):
+            about["jobs"] = {
+                "user": self.user,
+                "application": self.application,
+                "past_jobs": self.more.jobs,
+                "mean_load": self.more.mean_load * rate,
+                "median_load": self.more.median_load * rate,
+                "p90_load": self.more.p90_load * rate,
+                **_members("more", self.more.more),
+                "assumptions": self.job_assumptions,
+            }
+        return about
+
+    @property
+    def export_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield label and value of each figure."""
+        yield from self.figures
+        if self.more_verdict:
+            yield ("More jobs", self.more_verdict)
+
+
+def _members(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    return {
+        name: estimate.value if estimate else None,
+        f"{name}_low": estimate.low if estimate else None,
+        f"{name}_high": estimate.high if estimate else None,
+    }
+
+
+def _rate(value: float) -> str:
+    """Return a rate with three digits."""
+    return significant(float(f"{value:.{_DIGITS}g}"))
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.high is None:
+        return f"at least {_rate(estimate.low)}, no upper bound"
+    return f"95 % interval {_rate(estimate.low)} to {_rate(estimate.high)}"
