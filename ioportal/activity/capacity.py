@@ -198,6 +198,7 @@ def _within(windows: pl.DataFrame, observed: list[Interval]) -> pl.DataFrame:
 
 
 def union(form: sql.SQL, pieces: Sequence[Piece]) -> sql.Composed:
+    """Return a query of the rows of all pieces; `form` selects those of one."""
     return sql.SQL(" UNION ALL ").join(
         form.format(
             table=sql.Identifier(piece.level.table),

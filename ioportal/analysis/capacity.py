@@ -60,7 +60,7 @@ STEADY_RATIO = 1.3  # of the loads of adjacent windows
 RESTART_PAUSE = timedelta(minutes=10)  # in which clients reconnect
 BUSY_SHARE = 0.95  # of the hours have at most the busy load
 REPLICATES = 400
-_CALM_FACTOR = 1.5  # bins with up to so many times the lowest factor show that without load
+_CALM_FACTOR = 1.25  # bins with up to so many times the lowest factor show that without load
 _FEWEST_CALM_BINS = 3
 _INTERVAL = (0.025, 0.975)
 _MIN_FREE_US = 1_000.0  # usual time of free kinds in a window whose factor is known
@@ -380,12 +380,15 @@ def _without_load(loads: Floats, factors: Floats, lowest: float) -> float:
 
 
 def _crossing_load(binned: _Binned, fit: _Fit) -> float:
-    """Return the load at which the curve reaches the knee, between two bins."""
+    """Return the load at which the curve reaches the knee, between two bins.
+
+    1 / factor is interpolated, which is nearly linear: see `_without_load`.
+    """
     first = fit.crossing or 0
-    below, above = fit.fitted[first - 1 : first + 1]
-    share = (KNEE_FACTOR * fit.baseline - below) / (above - below)
+    below, above = 1 / fit.fitted[first - 1 : first + 1]
+    share = (below - 1 / (KNEE_FACTOR * fit.baseline)) / (below - above)
     low, high = binned.loads[fit.bins[first - 1 : first + 1]]
-    return float(low * (high / low) ** share)
+    return float(low + share * (high - low))
 
 
 def _replicates(

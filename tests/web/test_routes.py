@@ -80,6 +80,7 @@ TABLE = [
     ("jobs/<int:pk>/", "/jobs/{job}/", {"GET": A.PROJECT}),
     ("jobs/<int:pk>/rpcs/", "/jobs/{job}/rpcs/", {"GET": A.PROJECT}),
     ("jobs/<int:pk>/similar-jobs/", "/jobs/{job}/similar-jobs/", {"GET": A.PROJECT}),
+    ("jobs/<int:pk>/capacity/", "/jobs/{job}/capacity/", {"GET": A.STAFF}),
     ("jobs/<int:pk>/panda/", "/jobs/{job}/panda/", {"GET": A.PROJECT}),
     (
         "jobs/<int:pk>/timelines/<slug:name>/",
@@ -125,6 +126,12 @@ TABLE = [
     ("servers/", "/servers/", {"GET": A.STAFF}),
     ("servers/<str:name>/", "/servers/mds1/", {"GET": A.STAFF}),
     ("servers/<str:name>/clients/", "/servers/mds1/clients/", {"GET": A.STAFF}),
+    ("servers/<str:name>/capacity/", "/servers/mds1/capacity/", {"GET": A.STAFF}),
+    (
+        "servers/<str:name>/capacity/charts/<slug:chart>/",
+        "/servers/mds1/capacity/charts/curve/?format=json",
+        {"GET": A.STAFF},
+    ),
     ("servers/<str:name>/charts/<slug:chart>/", "/servers/mds1/charts/wait/", {"GET": A.STAFF}),
     ("styleguide/", "/styleguide/", {"GET": A.STAFF}),
     ("trends/", "/trends/", {"GET": A.USERS}),

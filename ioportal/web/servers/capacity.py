@@ -14,6 +14,7 @@ from django.urls import reverse
 from ioportal.activity import capacity, job_loads
 from ioportal.activity.capacity import Method
 from ioportal.analysis.capacity import (
+    CURVE,
     KNEE_FACTOR,
     RESTART_PAUSE,
     STEADY_RATIO,
@@ -30,6 +31,8 @@ from ioportal.telemetry import buckets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
+
     import polars as pl
     from django.http import QueryDict
 
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure
     from ioportal.site.models import Server
 
+_HEADERS = {"curve": tuple(CURVE), "load": ("start", "mean", "highest")}  # of exports
 _HOUR = timedelta(hours=1)
 _RENEWAL = timedelta(minutes=10)  # of cached results, while data arrives
 _PRESERVED = ("start", "end", "last", "method")
@@ -53,7 +57,6 @@ class CapacityChart:
     name: str
     title: str
     about: str
-    header: tuple[str, ...]
     labels: tuple[str, ...]
     rows: list[tuple[Any, ...]]
     figure: Figure
@@ -196,7 +199,11 @@ class CapacityPage:
         name = "Knee" if server.knee else "Highest steady load"
         return [
             (name, f"{_rate(limit.value)} {self.unit}"),
-            *([("95 % interval", _interval(limit).removeprefix("95 % interval "))] if server.knee else []),
+            *(
+                [("95 % interval", _interval(limit).removeprefix("95 % interval "))]
+                if server.knee
+                else []
+            ),
             ("Knee reached", reached),
             ("Highest safe load", f"{_rate(server.safe_load / server.cost_s)} {self.unit}"),
             ("Median load", f"{_rate(server.usual_load / server.cost_s)} {self.unit}"),
@@ -216,15 +223,21 @@ class CapacityPage:
             return []
         excluded = ", ".join(f"{count:,} ({name})" for name, count in server.excluded.items())
         sentences = [
-            f"Loads are in {self._requests} of the usual mix. A costlier mix reaches the knee at "
-            "a lower rate.",
-            f"{server.windows:,} windows with a steady load are used. Excluded: {excluded}. The "
-            f"load is steady if it is within {STEADY_RATIO:g} times that of the windows before "
-            f"and after; a restart counts for {RESTART_PAUSE.seconds // 60} minutes.",
-            "Time blocked on locks is not load. Loads that last shorter than three windows are "
-            "not seen.",
-            f"The interval is from {server.units} resampled {server.resampled}. It covers the "
-            "data, not changes of hardware, clients or mix.",
+            (
+                f"Loads are in {self._requests} of the usual mix. A costlier mix reaches the knee at "
+                "a lower rate."
+            ),
+            f"{server.windows:,} windows with a steady load are used. Excluded: {excluded}.",
+            f"A load is steady within {STEADY_RATIO:g} times that of the windows before and after.",
+            f"A restart counts for {RESTART_PAUSE.seconds // 60} minutes.",
+            (
+                "Time blocked on locks is not load. Loads that last shorter than three windows are "
+                "not seen."
+            ),
+            (
+                f"The interval is from {server.units} resampled {server.resampled}. It covers the "
+                "data, not changes of hardware, clients or mix."
+            ),
             "Busy: 95 % of the hours have a lower load.",
         ]
         if found.upgrade:
@@ -309,8 +322,10 @@ class CapacityPage:
             "of an operation on this server. All of its operations are taken to be on this server."
         )
         return [
-            f"Further jobs are like the latest {self.more.jobs:,} past ones, and add up to a "
-            "multiple of their mean load.",
+            (
+                f"Further jobs are like the latest {self.more.jobs:,} past ones, and add up to a "
+                "multiple of their mean load."
+            ),
             source,
             "They do not start all at once: a common start has the load of the start-up.",
             "The other load stays that of busy hours.",
@@ -342,7 +357,6 @@ class CapacityPage:
                 "Latency by load",
                 f"Time of {self._requests} relative to that without load, by bin of loads: median "
                 f"and 10 to 90 % of the windows ({self.method}).",
-                tuple(points.columns),
                 (f"Load ({self.unit})", "Windows", "10 %", "Median", "90 %", "Fitted"),
                 points.rows(),
                 charts.curve(points, marks, KNEE_FACTOR),
@@ -352,7 +366,6 @@ class CapacityPage:
                 "load",
                 "Load over time",
                 f"In {self._requests} of the usual mix: mean and highest window of each hour.",
-                tuple(hours.columns),
                 ("Hour", f"Mean ({self.unit})", f"Highest window ({self.unit})"),
                 hours.rows(),
                 charts.load(hours, window.axis, marks),
@@ -366,16 +379,16 @@ class CapacityPage:
         address = reverse("server_capacity_chart", args=[self.server.name, chart])
         return f"{address}?{query.urlencode()}"
 
-    def chart(self, name: str) -> CapacityChart:
-        """Return one chart.
+    def export(self, name: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Return header and rows of a chart's export; no rows without a capacity.
 
         Raises:
-            Http404: the name is unknown, or there is no capacity.
+            Http404: the name is unknown.
         """
-        by_name = {chart.name: chart for chart in self.charts}
-        if name not in by_name:
+        if name not in _HEADERS:
             raise Http404("There is no such chart.")
-        return by_name[name]
+        rows = {chart.name: chart.rows for chart in self.charts}
+        return _HEADERS[name], rows.get(name, [])
 
     @property
     def about(self) -> dict[str, object]:

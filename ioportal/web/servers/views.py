@@ -107,10 +107,8 @@ def capacity_chart(request: UserRequest, name: str, chart: str) -> HttpResponseB
     page = _capacity_page(request, name)
     if page.errors:
         return exports.invalid_query({"range": page.errors})
-    drawn = page.chart(chart)
-    return exports.response(
-        request, f"{name}-capacity-{chart}", page.about, drawn.header, drawn.rows
-    )
+    header, rows = page.export(chart)
+    return exports.response(request, f"{name}-capacity-{chart}", page.about, header, rows)
 
 
 def _capacity_page(request: UserRequest, name: str) -> CapacityPage:

@@ -46,11 +46,13 @@ def store_traces(server, loaded):
     return end
 
 
-def ingest_reads(server, loaded, folder, *, timed):
+def ingest_reads(server, loaded, folder):
     """Write reads of a server's statistics, ingest them, and return the time of the last."""
-    reads = loaded.reads(int(BEGIN.timestamp()), _READ_EVERY_S, timed=timed)
+    reads = loaded.reads(int(BEGIN.timestamp()), _READ_EVERY_S, timed=True)
     files = [
-        write_log(folder, f"{second}.txt", text, read_at=BEGIN + timedelta(seconds=n * 120))
+        write_log(
+            folder, f"{second}.txt", text, read_at=BEGIN + timedelta(seconds=n * _READ_EVERY_S)
+        )
         for n, (second, text) in enumerate(reads)
     ]
     ingest("mds_stats", *files, server=server.name)

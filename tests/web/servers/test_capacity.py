@@ -1,0 +1,180 @@
+"""Capacity pages of simulated servers with known knees, from traces and from statistics alone."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from ioportal.jobs.models import Job, JobStatistics
+from ioportal.site.models import Cluster, Server, ServerVersion, Service, Target
+from ioportal.telemetry.models import IoTotal, RpcTenMinutes
+from simulator.capacity import LoadedServer, Scenario, knee_per_s
+from simulator.servers import mds
+from tests.web.reading import text_of, words_of
+from tests.web.servers.loaded_servers import BEGIN, ingest_reads, store_traces
+from tests.web.servers.test_servers import rows
+
+STORMY = Scenario(seed=3, capacity_per_s=60_000, days=7, peak=0.6, storms=12, convoys=8)
+CALM = Scenario(seed=4, capacity_per_s=30_000, days=2, peak=0.25, convoys=6)
+COUNTED = Scenario(seed=7, capacity_per_s=20_000, days=1, peak=0.5, storms=8, convoys=2, restarts=1)
+DISPATCH_US = 16
+
+
+@pytest.fixture(scope="module")
+def servers(module_site, tmp_path_factory):
+    """Load mds2 (stormy, traced), pond-mds (calm, traced) and mds1 (statistics alone)."""
+    by_name = {server.name: server for server in Server.objects.all()}
+    store_traces(by_name["mds2"], LoadedServer(STORMY))
+    store_traces(by_name["pond-mds"], LoadedServer(CALM))
+    counted = LoadedServer(COUNTED)
+    ingest_reads(by_name["mds1"], counted, tmp_path_factory.mktemp("reads"))
+    IoTotal.objects.create(
+        start=BEGIN,
+        end=BEGIN + timedelta(days=1),
+        filesystem_id=by_name["mds1"].filesystem_id,
+        target_id=Target.objects.get(name="lake-MDT0000").pk,
+        basis=1,
+        metadata_operations=counted.requests.sum() // 2,  # two requests each
+    )
+    return by_name
+
+
+@pytest.fixture
+def capacity(as_staff, servers):
+    """Return the JSON export of a server's capacity page."""
+
+    def read(server, **query):
+        answer = as_staff.get(f"/servers/{server}/capacity/", {"format": "json", **query})
+        assert answer.status_code == 200
+        return json.loads(text_of(answer))
+
+    return read
+
+
+def test_traces_show_the_true_knee(capacity):
+    found = capacity("mds2")
+
+    assert found["method"] == "traces"
+    assert found["knee_low"] <= knee_per_s(60_000) <= found["knee_high"]
+    assert found["knee"] == pytest.approx(knee_per_s(60_000), rel=0.06)
+    assert found["excluded"]["lock waiting"] > 100
+    assert found["resampled"] == "days"
+
+
+def test_statistics_alone_show_the_true_knee(capacity):
+    found = capacity("mds1")
+
+    assert found["method"] == "statistics"
+    assert found["knee_low"] <= knee_per_s(20_000) <= found["knee_high"]
+    assert found["knee"] == pytest.approx(knee_per_s(20_000), rel=0.08)
+    assert found["excluded"]["restart"] > 0
+    assert found["resampled"] == "hours"
+
+
+def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):
+    found = capacity("pond-mds")
+    page = words_of(as_staff.get("/servers/pond-mds/capacity/"))
+
+    assert found["reached"] is False
+    assert found["knee"] is None
+    assert found["highest_safe_load"] < knee_per_s(30_000)
+    assert found["verdict"].startswith("Safe up to ")
+    assert found["verdict"] in page
+
+
+def test_only_data_since_the_latest_upgrade_counts(as_staff, capacity, servers):
+    since = BEGIN + timedelta(days=6, hours=22)
+    ServerVersion.objects.create(server=servers["mds2"], version="2.16.1", since=since)
+
+    page = words_of(as_staff.get("/servers/mds2/capacity/"))
+
+    assert capacity("mds2")["verdict"].startswith("Too few windows")
+    assert "Only data since the upgrade to 2.16.1 is used" in page
+
+
+def past_jobs(**statistics):
+    cluster = Cluster.objects.get(name="anvil")
+    jobs = [
+        Job.objects.create(
+            cluster=cluster, batch_id=f"{n}", owner="alice", name=f"relax_{n}", node_count=4,
+            submitted_at=start, started_at=start, ended_at=start + timedelta(minutes=10),
+            state=Job.State.COMPLETED,
+        )
+        for n in range(6)
+        for start in [BEGIN + timedelta(hours=1 + 2 * n)]
+    ]  # fmt: skip
+    for job in jobs:
+        JobStatistics.objects.create(
+            job=job, computed_at=job.ended_at, quality=JobStatistics.Quality.GOOD, **statistics
+        )
+    return jobs
+
+
+def test_more_jobs_of_a_kind_by_their_traced_load(as_staff, capacity, servers):
+    for job in past_jobs(metadata_rpcs=60_000, metadata_rpc_rate=100.0):  # traced for 600 s
+        RpcTenMinutes.objects.create(
+            start=job.started_at, server_id=servers["mds2"].pk, kind=1, job_id=job.pk,
+            source_job_id=0, nid_id=0, service_id=Service.objects.get(name="mdt").pk, opcode=101,
+            count=60_000, timed=60_000, service_us_sum=0, service_us_min=0, service_us_max=0,
+            queue_us_min=0, queue_us_max=0, total_us_sum=0,
+        )  # fmt: skip
+
+    found = capacity("mds2", user="alice", application="relax")
+    page = words_of(as_staff.get("/servers/mds2/capacity/?user=alice&application=relax"))
+
+    jobs = found["jobs"]
+    cost_us = mds.mean_us(mds.LDLM_ENQUEUE) + DISPATCH_US
+    assert jobs["mean_load"] == pytest.approx(100 * cost_us / found["cost_us"], rel=0.1)
+    assert jobs["more"] == pytest.approx(found["headroom"] / jobs["mean_load"])
+    assert jobs["more_low"] < jobs["more"] < jobs["more_high"]
+    assert f"{int(jobs['more']):,} more jobs of the kind “relax of alice”" in page
+
+
+def test_more_jobs_of_a_kind_by_their_counted_operations(capacity):
+    past_jobs(metadata_rate=50.0)
+
+    found = capacity("mds1", user="alice", application="relax")
+
+    assert found["jobs"]["mean_load"] == pytest.approx(100, rel=0.05)  # two requests each
+    assert "jobs" not in capacity("mds1", user="alice", application="other")
+
+
+def test_a_job_page_leads_to_the_capacity_for_more_like_it(as_staff, servers):
+    job, *_ = past_jobs(metadata_rate=50.0)
+
+    choice = words_of(as_staff.get(f"/jobs/{job.pk}/capacity/"))
+    link = "/servers/mds1/capacity/?user=alice&amp;application=relax"
+
+    assert "mds1 of lake mds2 of lake" in choice
+    assert link in text_of(as_staff.get(f"/jobs/{job.pk}/capacity/"))
+    assert f"/jobs/{job.pk}/capacity/" in text_of(as_staff.get(f"/jobs/{job.pk}/"))
+
+
+def test_charts_have_exports(as_staff, servers):
+    curve = rows(as_staff.get("/servers/mds2/capacity/charts/curve/", {"format": "json"}))
+    load = rows(as_staff.get("/servers/mds2/capacity/charts/load/", {"format": "json"}))
+
+    assert [row["load"] for row in curve] == sorted(row["load"] for row in curve)
+    assert curve[0]["median"] < 1.5 < curve[-1]["fitted"]
+    assert len(load) == 7 * 24
+
+
+def test_a_server_without_data_shows_the_command_to_load_it(as_staff, servers):
+    Server.objects.create(name="mds9", filesystem=servers["mds1"].filesystem, kind="mds")
+
+    page = text_of(as_staff.get("/servers/mds9/capacity/"))
+
+    assert "manage.py ingest mds_stats --server mds9" in page
+    assert as_staff.get("/servers/oss1/capacity/").status_code == 404
+
+
+def test_only_staff_see_capacities(as_alice, servers):
+    assert as_alice.get("/servers/mds2/capacity/").status_code == 403
+    assert as_alice.get("/servers/mds2/capacity/charts/curve/?format=csv").status_code == 403
+
+
+def test_the_page_uses_a_fixed_number_of_queries(as_staff, servers, django_assert_num_queries):
+    past_jobs(metadata_rate=50.0)
+
+    with django_assert_num_queries(24):
+        as_staff.get("/servers/mds1/capacity/?user=alice")
