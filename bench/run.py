@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench import (
     agent,
+    capacity,
     comparison,
     counters,
     evaluation,
@@ -36,6 +37,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "overview": overview.measure,
     "judging": evaluation.measure,
     "comparison": comparison.measure,
+    "capacity": capacity.measure,
 }
 _LAG = "lag"
 _FLAG_QUALITY = "flag-quality"

@@ -118,7 +118,7 @@ def of_server(server_id: int, method: Method, start: datetime, end: datetime) ->
         has_handling,
         capacity.capacity(windows, _restarts(server_id, start, end)),
         hours,
-        windows["work_us"].sum() / US_PER_S,
+        float(windows["work_us"].sum()) / US_PER_S,
     )
 
 

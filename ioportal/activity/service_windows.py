@@ -42,9 +42,8 @@ def read(server_id: int, start: datetime, end: datetime) -> tuple[pl.DataFrame, 
         usual_wait_us=(pl.col("wait_us") / pl.col("requests")).median()
     )
     handled = kinds.filter(pl.col("name") != WAIT).join(waits, on=key)
-    has_handling = bool(
-        handled["samples"].sum() >= _TIMED_SHARE * waits["requests"].sum() and handled.height
-    )
+    timed = int(handled["samples"].sum())
+    has_handling = timed > 0 and timed >= _TIMED_SHARE * int(waits["requests"].sum())
     usual = (
         handled.join(calm.select(key), on=key)
         .group_by("service_id", "name")

@@ -49,9 +49,9 @@ def curve(points: pl.DataFrame, marks: Marks, factor: float) -> Figure:
         ``{"data": [...], "layout": {...}}``.
     """
     loads, medians = points["load"], points["median"]
-    right = _ROOM * max(loads.max() or 0, marks.high or 0, marks.knee or 0, marks.busy)  # type: ignore[type-var]
-    bottom = _LOW * min(points["p10"].min() or 1, 1)  # type: ignore[type-var]
-    top = _HIGH * max(points["p90"].max() or 1, factor)  # type: ignore[type-var]
+    right = _ROOM * max(*loads, marks.high or 0.0, marks.knee or 0.0, marks.busy)
+    bottom = _LOW * min(*points["p10"], 1.0)
+    top = _HIGH * max(*points["p90"], factor)
     hover = f"%{{y:,.3~g}} times at %{{x:,.4~g}} {marks.unit}<extra></extra>"
     return {
         "data": [
@@ -135,11 +135,11 @@ def load(hours: pl.DataFrame, axis: Axis, marks: Marks) -> Figure:
     """
     rows = hours.upsample("start", every="1h")
     at = [axis.local(start) for start in rows["start"]]
-    highest = max(hours["highest"].max() or 0, marks.knee or marks.safe)  # type: ignore[type-var]
+    highest = max(*hours["highest"], marks.knee or marks.safe)
     ends = [axis.local(axis.start), axis.local(axis.end)]
     limit = marks.safe if marks.knee is None else marks.knee
     name = "highest steady load" if marks.knee is None else "knee"
-    base = layout(axis, (), (), title="Load", unit=marks.unit, highest=float(highest))
+    base = layout(axis, (), (), title="Load", unit=marks.unit, highest=highest)
     hover = f"%{{y:,.4~s}} {marks.unit}"
     return {
         "data": [

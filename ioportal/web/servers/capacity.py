@@ -70,7 +70,7 @@ class CapacityChart:
         return f"figure-{self.name}"
 
     @property
-    def table(self) -> list[tuple[Any, tuple[float | None, ...]]]:
+    def table(self) -> list[tuple[Any, list[float | None]]]:
         """The first rows for the page: first value, other values."""
         return [(first, others) for first, *others in self.rows[:_ROWS_SHOWN]]
 
@@ -177,8 +177,7 @@ class CapacityPage:
             )
         carries = (
             f"{self.server.name} carries {_rate(limit.value)} {self.unit} "
-            f"({_interval(limit)}) before its {self._requests} take {KNEE_FACTOR:g} times as long "
-            "as without load."
+            f"({_interval(limit)}) before its {self._requests} take twice as long as without load."
         )
         if headroom.value <= 0:
             return f"{carries} {busy}, so nothing is left."
@@ -212,6 +211,11 @@ class CapacityPage:
                 "Headroom in busy hours",
                 f"{'at least ' if server.knee is None else ''}{_rate(headroom.value)} {self.unit}",
             ),
+            *(
+                [("Registered capacity", f"{self.server.capacity_per_s:,} {self.unit}")]
+                if self.server.capacity_per_s
+                else []
+            ),
             ("Cost of a request", f"{significant(server.cost_s * 1e6)} µs"),
         ]
 
@@ -224,12 +228,12 @@ class CapacityPage:
         excluded = ", ".join(f"{count:,} ({name})" for name, count in server.excluded.items())
         sentences = [
             (
-                f"Loads are in {self._requests} of the usual mix. A costlier mix reaches the knee at "
-                "a lower rate."
+                f"Loads are in {self._requests} of the usual mix. A costlier mix reaches the knee "
+                "at a lower rate."
             ),
             f"{server.windows:,} windows with a steady load are used. Excluded: {excluded}.",
             f"A load is steady within {STEADY_RATIO:g} times that of the windows before and after.",
-            f"A restart counts for {RESTART_PAUSE.seconds // 60} minutes.",
+            f"The {RESTART_PAUSE.seconds // 60} minutes after a restart are excluded.",
             (
                 "Time blocked on locks is not load. Loads that last shorter than three windows are "
                 "not seen."
@@ -262,8 +266,9 @@ class CapacityPage:
 
     @cached_property
     def _loads(self) -> pl.DataFrame | None:
-        found = self.found
-        return found and job_loads.of_kind(self.server, found, self.user, self.application)
+        if self.found is None:
+            return None
+        return job_loads.of_kind(self.server, self.found, self.user, self.application)
 
     @property
     def kind(self) -> str:
