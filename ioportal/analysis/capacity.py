@@ -56,7 +56,7 @@ MIN_WINDOWS = 200
 MIN_LOAD_RATIO = 1.5  # highest / lowest load
 MIN_DAYS, MIN_HOURS = 7, 5  # to resample
 MIN_JOBS = 5
-STEADY_RATIO = 1.3  # of the loads of adjacent windows
+STEADY_RATIO = 1.5  # of the loads of adjacent windows
 RESTART_PAUSE = timedelta(minutes=10)  # in which clients reconnect
 BUSY_SHARE = 0.95  # of the hours have at most the busy load
 REPLICATES = 400

@@ -177,11 +177,17 @@ class CapacityPage:
             )
         carries = (
             f"{self.server.name} carries {_rate(limit.value)} {self.unit} "
-            f"({_interval(limit)}) before its {self._requests} take twice as long as without load."
+            f"({_interval(limit)}) before {self._at_knee} as without load."
         )
         if headroom.value <= 0:
             return f"{carries} {busy}, so nothing is left."
         return f"{carries} {busy}, so {_rate(headroom.value)} {self.unit} are left."
+
+    @property
+    def _at_knee(self) -> str:
+        if self.found and not self.found.has_handling:
+            return "requests wait twice as long for a thread"
+        return f"its {self._requests} take twice as long"
 
     @property
     def figures(self) -> list[tuple[str, str]]:
