@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db import connection
+from psycopg import sql
 
 from collectors.tables import UTC_US
+from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
@@ -61,7 +63,6 @@ SELECT service_id, counter_id, unit, previous, taken_at, is_reset,
     samples - CASE WHEN is_reset THEN 0 ELSE coalesce(old_samples, 0) END,
     sum - CASE WHEN is_reset THEN 0 ELSE coalesce(old_sum, 0) END
 FROM paired
-ORDER BY taken_at, service_id, counter_id
 """
 
 DIFFERENCES = {
@@ -100,14 +101,14 @@ def differences(
             },
         )
         reads = [read_at for (read_at,) in cursor.fetchall()]
-        if not reads:
-            return pl.DataFrame(schema=DIFFERENCES)
-        values = {
-            "server": server_id,
-            "reads": reads,
-            "first": min(reads),
-            "last": max(reads),
-            "unit": unit,
-        }
-        cursor.execute(_DIFFERENCES, values)
-        return pl.DataFrame(cursor.fetchall(), schema=DIFFERENCES, orient="row")
+    if not reads:
+        return pl.DataFrame(schema=DIFFERENCES)
+    values = {
+        "server": server_id,
+        "reads": reads,
+        "first": min(reads),
+        "last": max(reads),
+        "unit": unit,
+    }
+    frame = read_frame(sql.SQL(_DIFFERENCES), DIFFERENCES, values)
+    return frame.sort("end", "service_id", "counter_id")

@@ -14,6 +14,8 @@ from tests.web.reading import text_of, words_of
 from tests.web.servers.loaded_servers import BEGIN, ingest_reads, store_traces
 from tests.web.servers.test_servers import rows
 
+pytestmark = pytest.mark.long
+
 STORMY = Scenario(seed=3, capacity_per_s=60_000, days=7, peak=0.6, storms=12, convoys=8)
 CALM = Scenario(seed=4, capacity_per_s=30_000, days=2, peak=0.25, convoys=6)
 COUNTED = Scenario(seed=7, capacity_per_s=20_000, days=1, peak=0.5, storms=8, convoys=2, restarts=1)
