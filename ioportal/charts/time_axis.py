@@ -2,17 +2,19 @@
 
 A figure is a plain dictionary in the format of Plotly's JavaScript. Its colours are tokens
 (`charts.palette`, and the page's ``--ink``, ``--line``, ``--gap``, ``--warn``, ``--bad``), with an
-optional opacity after a slash; the page resolves them. Its times are local to the axis.
+optional opacity after a slash; the page resolves them. Its times are local to the axis, or count
+from an origin.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC, timedelta, timezone
 from enum import Enum
 from math import ceil
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ioportal.analysis.metrics import Unit
 from ioportal.analysis.timelines import Known
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.timelines import Gap
 
 Figure = dict[str, Any]
+Place: TypeAlias = str | float  # a local time, or a time since an origin
 
 MEAN = "mean over a gap"
 _LABELLED_SHARE = 0.05  # of the range: shorter gaps have no label
@@ -44,6 +47,17 @@ _CALENDAR_TICKS = [  # length, and Plotly's first tick and distance
     (timedelta(days=7), "2000-01-03", timedelta(days=7) / _UNIT),  # Mondays
     *((timedelta(days=30 * n), "2000-01-01", f"M{n}") for n in (1, 2, 3, 6, 12, 24, 60, 120)),
 ]
+_ELAPSED_TICKS = [
+    *_TICK_INTERVALS,
+    *(timedelta(days=n) for n in (1, 2, 5, 10, 20, 50, 100)),
+]
+_ELAPSED_UNITS = (
+    (timedelta(days=1), "d"),
+    (timedelta(hours=1), "h"),
+    (timedelta(minutes=1), "min"),
+    (timedelta(seconds=1), "s"),
+)
+_SHARE_TICKS = 20  # per cent
 _GAP_LABELS = {
     Known.NOTHING: "not observed",
     Known.MEAN: MEAN,
@@ -54,7 +68,7 @@ _SHADES = {Known.NOTHING: "--gap", Known.PENDING: "--warn/0.16"}  # others: half
 
 
 class Axis(Protocol):
-    """The range of a chart and its local time."""
+    """The range of a chart, and the places of times on it."""
 
     @property
     def start(self) -> datetime:
@@ -64,20 +78,63 @@ class Axis(Protocol):
     def end(self) -> datetime:
         """End of the range."""
 
-    def local(self, moment: datetime) -> str:
-        """Return a time in local time, formatted for Plotly."""
+    def place(self, moment: datetime) -> Place:
+        """Return the place of a time on the axis."""
+
+    def length(self, span: timedelta) -> float:
+        """Return the length of a time span on the axis."""
+
+    def interval_text(self, start: datetime, end: datetime) -> str:
+        """Return an interval as text."""
 
     @property
-    def ticks(self) -> Figure:
-        """Positions of ticks as Plotly's axis attributes."""
+    def attributes(self) -> Figure:
+        """Type, title and ticks as Plotly's axis attributes."""
+
+
+class DateAxis(ABC):
+    """An axis of local times."""
+
+    start: datetime
+    end: datetime
 
     @property
+    @abstractmethod
     def clock(self) -> str:
         """The name of its local time."""
 
+    @property
+    @abstractmethod
+    def ticks(self) -> Figure:
+        """Positions of ticks as Plotly's axis attributes."""
+
+    @abstractmethod
+    def place(self, moment: datetime) -> str:
+        """Return a time in local time, formatted for Plotly."""
+
+    def length(self, span: timedelta) -> float:
+        """Return a time span in milliseconds, Plotly's unit of distances."""
+        return span / _UNIT
+
+    def interval_text(self, start: datetime, end: datetime) -> str:
+        """Return an interval in local time, without its date if it is within a day."""
+        texts = [self.place(at).replace("T", " ").removesuffix(".000") for at in (start, end)]
+        is_one_day = len({text[:10] for text in texts}) == 1
+        return " to ".join(text[11:] if is_one_day else text for text in texts)
+
+    @property
+    def attributes(self) -> Figure:
+        """Type, title and ticks as Plotly's axis attributes."""
+        return {
+            "type": "date",
+            "title": {"text": f"Time ({self.clock})", "font": {"size": FONT_SIZE}},
+            **self.ticks,
+            "hoverformat": "%Y-%m-%d",
+        }
+
 
 @dataclass(frozen=True)
-class TimeAxis:
+class TimeAxis(DateAxis):
     """An axis with one UTC offset for the whole range.
 
     In the local time of a zone, an hour repeats or is missing when daylight saving time changes.
@@ -87,7 +144,7 @@ class TimeAxis:
     end: datetime
     offset: timedelta
 
-    def local(self, moment: datetime) -> str:
+    def place(self, moment: datetime) -> str:
         """Return a time in local time, formatted for Plotly."""
         local = moment.astimezone(UTC).replace(tzinfo=None) + self.offset
         return local.isoformat(timespec="milliseconds")
@@ -96,13 +153,8 @@ class TimeAxis:
     def ticks(self) -> Figure:
         """Positions of ticks, equal on all charts; Plotly's defaults depend on the bars."""
         whole_days = timedelta(days=ceil((self.end - self.start) / timedelta(days=_MAX_TICKS)))
-        fitting = (
-            interval
-            for interval in _TICK_INTERVALS
-            if (self.end - self.start) / interval <= _MAX_TICKS
-        )
-        interval = next(fitting, whole_days)
-        return {"tick0": self.local(self.start)[:10], "dtick": interval / _UNIT}
+        interval = _first_fitting(_TICK_INTERVALS, self.end - self.start) or whole_days
+        return {"tick0": self.place(self.start)[:10], "dtick": interval / _UNIT}
 
     @property
     def clock(self) -> str:
@@ -111,14 +163,14 @@ class TimeAxis:
 
 
 @dataclass(frozen=True)
-class CalendarAxis:
+class CalendarAxis(DateAxis):
     """An axis in the local time of a zone, for buckets that start at local midnight."""
 
     start: datetime
     end: datetime
     zone: tzinfo
 
-    def local(self, moment: datetime) -> str:
+    def place(self, moment: datetime) -> str:
         """Return a time in local time, formatted for Plotly."""
         local = moment.astimezone(self.zone).replace(tzinfo=None)
         return local.isoformat(timespec="milliseconds")
@@ -135,6 +187,66 @@ class CalendarAxis:
     def clock(self) -> str:
         """The name of its local time."""
         return str(self.zone)
+
+
+@dataclass(frozen=True)
+class ElapsedAxis:
+    """An axis of the time since an origin, such as the start of a run.
+
+    `unit` is the time span of one unit of the axis, `dtick` the distance of its ticks in units.
+    """
+
+    start: datetime
+    end: datetime
+    origin: datetime
+    unit: timedelta
+    symbol: str
+    title: str
+    dtick: float
+
+    @classmethod
+    def since(cls, origin: datetime, start: datetime, end: datetime) -> ElapsedAxis:
+        """Return an axis in seconds, minutes, hours or days, with ticks at round times."""
+        interval = _first_fitting(_ELAPSED_TICKS, end - start) or _ELAPSED_TICKS[-1]
+        fitting = (unit for unit in _ELAPSED_UNITS if interval >= unit[0])
+        unit, symbol = next(fitting, _ELAPSED_UNITS[-1])
+        title = f"Time since start ({symbol})"
+        return cls(start, end, origin, unit, symbol, title, interval / unit)
+
+    @classmethod
+    def share_of(cls, run: tuple[datetime, datetime], start: datetime, end: datetime) -> ElapsedAxis:
+        """Return an axis in per cent of a run, whose end is after its start."""
+        length = run[1] - run[0]
+        return cls(start, end, run[0], length / 100, "%", "Share of the run (%)", _SHARE_TICKS)
+
+    def place(self, moment: datetime) -> float:
+        """Return the time since the origin in the unit of the axis."""
+        return self.length(moment - self.origin)
+
+    def length(self, span: timedelta) -> float:
+        """Return a time span in the unit of the axis."""
+        return span / self.unit
+
+    def interval_text(self, start: datetime, end: datetime) -> str:
+        """Return an interval since the origin: '12.5 to 13 min'."""
+        return f"{self.place(start):.4g} to {self.place(end):.4g} {self.symbol}"
+
+    @property
+    def attributes(self) -> Figure:
+        """Type, title and ticks as Plotly's axis attributes."""
+        return {
+            "type": "linear",
+            "title": {"text": self.title, "font": {"size": FONT_SIZE}},
+            "tick0": 0,
+            "dtick": self.dtick,
+            "zeroline": False,
+            "unifiedhovertitle": {"text": f"%{{x:.4~r}} {self.symbol}"},
+        }
+
+
+def _first_fitting(intervals: Sequence[timedelta], span: timedelta) -> timedelta | None:
+    """Return the first interval that gives at most `_MAX_TICKS` ticks in a time span."""
+    return next((each for each in intervals if span / each <= _MAX_TICKS), None)
 
 
 class Meaning(Enum):
@@ -160,13 +272,6 @@ def number_format(highest: float, unit: str) -> str:
     if unit == Unit.SHARE:
         return "~%"
     return "~s" if highest >= _THOUSAND else "~g"
-
-
-def interval_text(axis: Axis, start: datetime, end: datetime) -> str:
-    """Return an interval in the local time of an axis, without its date if it is within a day."""
-    texts = [axis.local(moment).replace("T", " ").removesuffix(".000") for moment in (start, end)]
-    is_one_day = len({text[:10] for text in texts}) == 1
-    return " to ".join(text[11:] if is_one_day else text for text in texts)
 
 
 def layout(
@@ -196,15 +301,12 @@ def layout(
             "traceorder": "normal",
         },
         "xaxis": {
-            "type": "date",
-            "title": {"text": f"Time ({axis.clock})", "font": {"size": FONT_SIZE}},
-            "range": [axis.local(axis.start), axis.local(axis.end)],
-            **axis.ticks,
+            **axis.attributes,
+            "range": [axis.place(axis.start), axis.place(axis.end)],
             "gridcolor": "--line",
             "linecolor": "--line-strong",
             "ticks": "outside",
             "tickcolor": "--line-strong",
-            "hoverformat": "%Y-%m-%d",
         },
         "yaxis": {
             "title": axis_title(title, unit),
@@ -239,11 +341,11 @@ def _contains(axis: Axis, mark: Mark) -> bool:
 
 
 def _mark_label(axis: Axis, mark: Mark) -> Figure:
-    return _label(axis.local(mark.at), plotly_text(mark.text), mark.meaning.value)
+    return _label(axis.place(mark.at), plotly_text(mark.text), mark.meaning.value)
 
 
 def _mark_line(axis: Axis, mark: Mark) -> Figure:
-    at = axis.local(mark.at)
+    at = axis.place(mark.at)
     return {
         "type": "line",
         "x0": at,
@@ -262,8 +364,8 @@ def _mark_line(axis: Axis, mark: Mark) -> Figure:
 def _shade(axis: Axis, gap: Gap) -> Figure:
     return {
         "type": "rect",
-        "x0": axis.local(gap.start),
-        "x1": axis.local(gap.end),
+        "x0": axis.place(gap.start),
+        "x1": axis.place(gap.end),
         "y0": 0,
         "y1": 1,
         "yref": "paper",
@@ -274,11 +376,11 @@ def _shade(axis: Axis, gap: Gap) -> Figure:
 
 
 def _gap_label(axis: Axis, gap: Gap) -> Figure:
-    middle = axis.local(gap.start + (gap.end - gap.start) / 2)
+    middle = axis.place(gap.start + (gap.end - gap.start) / 2)
     return {**_label(middle, _GAP_LABELS[gap.known], "--ink-soft"), "xanchor": "center"}
 
 
-def _label(x: str, text: str, token: str) -> Figure:
+def _label(x: Place, text: str, token: str) -> Figure:
     """Return a label above the plot; the page places overlapping labels on separate lines."""
     return {
         "x": x,

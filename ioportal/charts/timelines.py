@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ioportal.charts.arms import LOOKS
 from ioportal.charts.labels import plotly_text
 from ioportal.charts.palette import REST, colours
-from ioportal.charts.time_axis import MEAN, interval_text, layout, number_format
+from ioportal.charts.time_axis import MEAN, layout, number_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,8 @@ _NUDGE = 1 / 4_000  # of the range: less than a pixel
 _NAMED_KINDS = 7  # layers of a stack before "other"
 _VISIBLE_SHARE = 0.003  # of the range: shorter lines would be invisible and have dots
 _DOT = 6  # size of a dot in pixels
+_FAINT_DASH = "2px,7px"  # of means over a gap
+_HEADROOM = 1.05
 _DASHES = ("solid", "4px,2px", "1px,2px")
 
 
@@ -84,7 +87,7 @@ def figure(
         "data": [_intervals(chart.style, steps, axis), *traces],
         "layout": {
             **layout(
-                axis, gaps, marks, title=chart.title, unit=chart.unit, highest=_highest(steps)
+                axis, gaps, marks, title=chart.title, unit=chart.unit, highest=highest_of(steps)
             ),
             "barmode": "stack",
             "bargap": 0,
@@ -92,16 +95,53 @@ def figure(
     }
 
 
+def overlay(chart: Chart, runs: Sequence[tuple[str, Steps, Axis]], axis: Axis) -> Figure:
+    """Draw the rates of several runs as lines over each other, aligned by their axes.
+
+    Args:
+        chart: title and unit.
+        runs: at most as many as `arms.LOOKS`: name, steps of one kind in the chart's unit, and the
+            axis that places the run's times. Axes have the same unit, each with its own origin.
+        axis: the range that contains all runs.
+
+    Returns:
+        ``{"data": [...], "layout": {...}}``: a line for each run, interrupted where it was not
+        observed, and a dotted one for means over a gap.
+    """
+    highest = max((highest_of(steps) for _, steps, _ in runs), default=0.0)
+    lines = []
+    for (name, steps, own_axis), look in zip(runs, LOOKS, strict=False):
+        text, hover = plotly_text(name), _hover(chart, steps)
+        [kind] = steps.kinds
+        observed, means = (_runs(frame, kind, own_axis) for frame in _by_certainty(steps))
+        style = {"color": look.token, "width": 1.8, "dash": look.dash}
+        lines.append(_line(text, observed, own_axis, style, hover))
+        if means:
+            faint = _line(text, means, own_axis, {**style, "dash": _FAINT_DASH}, hover)
+            lines.append(_as_mean(faint, alone=not observed))
+    return {
+        "data": lines,
+        "layout": layout(axis, (), (), title=chart.title, unit=chart.unit, highest=highest),
+    }
+
+
+def on_one_scale(figures: Sequence[Figure], highest: float) -> list[Figure]:
+    """Give figures the same value axis from zero, so that heights can be compared."""
+    for drawn in figures:
+        drawn["layout"]["yaxis"] |= {"range": [0, _HEADROOM * highest or 1]}
+    return list(figures)
+
+
 def _intervals(style: Style, steps: Steps, axis: Axis) -> Figure:
     """Return an invisible trace at the places of the others."""
     bounds = steps.frame.select("start", "end").rows()
-    texts = [interval_text(axis, start, end) for start, end in bounds]
+    texts = [axis.interval_text(start, end) for start, end in bounds]
     if style is Style.LINES:
         points = [_points(axis, start, end) for start, end in bounds]
         places: Figure = {
             "type": "scatter",
             "mode": "none",
-            "x": [axis.local(moment) for step in points for moment in step],
+            "x": [axis.place(moment) for step in points for moment in step],
         }
         texts = [text for text in texts for _ in range(3)]
     else:
@@ -120,7 +160,8 @@ def _intervals(style: Style, steps: Steps, axis: Axis) -> Figure:
     }
 
 
-def _highest(steps: Steps) -> float:
+def highest_of(steps: Steps) -> float:
+    """Return the highest rate of any kind, 0 without steps."""
     highest: float = steps.frame.select(
         pl.max_horizontal(0, *(pl.col(kind).max() for kind in steps.kinds))
     ).item()
@@ -140,26 +181,15 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
     observed, means = _by_certainty(steps)
 
     def line(kind: str, frame: pl.DataFrame, look: Figure) -> Figure:
-        runs = _runs(frame, kind, axis)
-        dots = _dots(runs, axis)
-        return {
-            "type": "scatter",
-            "mode": "lines+markers" if any(dots) else "lines",
-            "name": _name(chart, kind),
-            "legendgroup": _name(chart, kind),
-            **_joined(runs, axis),
-            "line": {"color": tokens[kind], **look},
-            "marker": {"color": tokens[kind], "size": dots, "opacity": 1, "line": {"width": 0}},
-            "connectgaps": False,
-            "hovertemplate": _hover(chart, steps),
-        }
+        look = {"color": tokens[kind], **look}
+        return _line(_name(chart, kind), _runs(frame, kind, axis), axis, look, _hover(chart, steps))
 
     lines = [
         line(kind, observed, {"width": 1.6, "dash": _DASHES[number % len(_DASHES)]})
         for number, kind in enumerate(steps.kinds)
     ]
     faint = [
-        _as_mean(line(kind, means, {"width": 1.6, "dash": "2px,7px"}), alone=observed.is_empty())
+        _as_mean(line(kind, means, {"width": 1.6, "dash": _FAINT_DASH}), alone=observed.is_empty())
         for kind in steps.kinds
         if not means.is_empty()
     ]
@@ -179,6 +209,21 @@ def _lines(chart: Chart, steps: Steps, axis: Axis) -> list[Figure]:
     return [area, *lines, *faint]
 
 
+def _line(name: str, runs: list[_Run], axis: Axis, look: Figure, hover: str) -> Figure:
+    dots = _dots(runs, axis)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if any(dots) else "lines",
+        "name": name,
+        "legendgroup": name,
+        **_joined(runs, axis),
+        "line": look,
+        "marker": {"color": look["color"], "size": dots, "opacity": 1, "line": {"width": 0}},
+        "connectgaps": False,
+        "hovertemplate": hover,
+    }
+
+
 def _name(chart: Chart, kind: str) -> str:
     return plotly_text(chart.labels.get(kind, kind))
 
@@ -195,7 +240,7 @@ def _as_mean(trace: Figure, *, alone: bool) -> Figure:
 
 
 def _hover(chart: Chart, steps: Steps) -> str:
-    form = number_format(_highest(steps), chart.unit)
+    form = number_format(highest_of(steps), chart.unit)
     return f"%{{y:,.4~{form[-1]}}} {chart.unit}"
 
 
@@ -225,7 +270,7 @@ def _joined(runs: list[_Run], axis: Axis) -> Figure:
     corners = [
         corner
         for run in runs
-        for corner in (*((axis.local(at), rate) for at, rate in run), (None, None))
+        for corner in (*((axis.place(at), rate) for at, rate in run), (None, None))
     ][:-1]
     return {"x": [x for x, _ in corners], "y": [y for _, y in corners]}
 
@@ -270,11 +315,10 @@ def _stack(chart: Chart, steps: Steps, axis: Axis, links: Mapping[str, str]) -> 
 
 def _places(frame: pl.DataFrame, axis: Axis) -> Figure:
     """Return the places of the bars, equal in every layer: `x` is the middle."""
-    milliseconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / 1e3
-    middle = pl.col("start") + (pl.col("end") - pl.col("start")) / 2
-    widths = frame.select(milliseconds).to_series()
+    bounds = frame.select("start", "end").rows()
+    widths = [axis.length(end - start) for start, end in bounds]
     return {
-        "x": [axis.local(moment) for moment in frame.select(middle).to_series()],
-        "width": widths.to_list(),
-        "offset": (-widths / 2).to_list(),
+        "x": [axis.place(start + (end - start) / 2) for start, end in bounds],
+        "width": widths,
+        "offset": [-width / 2 for width in widths],
     }

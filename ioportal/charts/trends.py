@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.timelines import Gap
     from ioportal.analysis.trends import Buckets
-    from ioportal.charts.time_axis import Axis, Figure, Mark
+    from ioportal.charts.time_axis import DateAxis, Figure, Mark
     from ioportal.charts.timelines import Chart
 
 _FEW_TICKS = 300  # highest / lowest value up to which a log axis has ticks at 1, 2 and 5
@@ -89,12 +89,12 @@ def figure(
     }
 
 
-def _spans(axis: Axis, buckets: Buckets) -> list[tuple[datetime, timedelta]]:
+def _spans(axis: DateAxis, buckets: Buckets) -> list[tuple[datetime, timedelta]]:
     """Return start and length of each bucket on the axis.
 
     On a calendar axis, all days have 24 hours.
     """
-    edges = [datetime.fromisoformat(axis.local(edge)) for edge in buckets.edges]
+    edges = [datetime.fromisoformat(axis.place(edge)) for edge in buckets.edges]
     return [(start, end - start) for start, end in pairwise(edges)]
 
 
@@ -109,7 +109,7 @@ def _log_ticks(frame: pl.DataFrame, kinds: Iterable[str]) -> int | str:
     return "D2" if values and max(values) < _FEW_TICKS * min(values) else 1
 
 
-def axis_of(buckets: Buckets) -> Axis:
+def axis_of(buckets: Buckets) -> DateAxis:
     """Return the axis of buckets: the zone's calendar, or one UTC offset for hours."""
     if buckets.step is Step.HOUR:
         offset = buckets.start.astimezone(buckets.zone).utcoffset()
