@@ -205,19 +205,19 @@ class ElapsedAxis:
     dtick: float
 
     @classmethod
-    def since(cls, origin: datetime, start: datetime, end: datetime) -> ElapsedAxis:
-        """Return an axis in seconds, minutes, hours or days, with ticks at round times."""
+    def of_run(cls, start: datetime, end: datetime) -> ElapsedAxis:
+        """Return an axis of the seconds, minutes, hours or days since the start of a run."""
         interval = _first_fitting(_ELAPSED_TICKS, end - start) or _ELAPSED_TICKS[-1]
         fitting = (unit for unit in _ELAPSED_UNITS if interval >= unit[0])
         unit, symbol = next(fitting, _ELAPSED_UNITS[-1])
         title = f"Time since start ({symbol})"
-        return cls(start, end, origin, unit, symbol, title, interval / unit)
+        return cls(start, end, start, unit, symbol, title, interval / unit)
 
     @classmethod
-    def share_of(cls, run: tuple[datetime, datetime], start: datetime, end: datetime) -> ElapsedAxis:
+    def share_of_run(cls, start: datetime, end: datetime) -> ElapsedAxis:
         """Return an axis in per cent of a run, whose end is after its start."""
-        length = run[1] - run[0]
-        return cls(start, end, run[0], length / 100, "%", "Share of the run (%)", _SHARE_TICKS)
+        unit = (end - start) / 100
+        return cls(start, end, start, unit, "%", "Share of the run (%)", _SHARE_TICKS)
 
     def place(self, moment: datetime) -> float:
         """Return the time since the origin in the unit of the axis."""
@@ -341,7 +341,7 @@ def _contains(axis: Axis, mark: Mark) -> bool:
 
 
 def _mark_label(axis: Axis, mark: Mark) -> Figure:
-    return _label(axis.place(mark.at), plotly_text(mark.text), mark.meaning.value)
+    return text_label(axis.place(mark.at), plotly_text(mark.text), mark.meaning.value)
 
 
 def _mark_line(axis: Axis, mark: Mark) -> Figure:
@@ -377,14 +377,14 @@ def _shade(axis: Axis, gap: Gap) -> Figure:
 
 def _gap_label(axis: Axis, gap: Gap) -> Figure:
     middle = axis.place(gap.start + (gap.end - gap.start) / 2)
-    return {**_label(middle, _GAP_LABELS[gap.known], "--ink-soft"), "xanchor": "center"}
+    return text_label(middle, _GAP_LABELS[gap.known], "--ink-soft", "center")
 
 
-def _label(x: Place, text: str, token: str) -> Figure:
+def text_label(x: Place, text: str, token: str, anchor: str = "left") -> Figure:
     """Return a label above the plot; the page places overlapping labels on separate lines."""
     return {
         "x": x,
-        "xanchor": "left",
+        "xanchor": anchor,
         "y": 1,
         "yref": "paper",
         "yanchor": "bottom",

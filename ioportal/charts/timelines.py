@@ -125,11 +125,13 @@ def overlay(chart: Chart, runs: Sequence[tuple[str, Steps, Axis]], axis: Axis) -
     }
 
 
-def on_one_scale(figures: Sequence[Figure], highest: float) -> list[Figure]:
-    """Give figures the same value axis from zero, so that heights can be compared."""
-    for drawn in figures:
-        drawn["layout"]["yaxis"] |= {"range": [0, _HEADROOM * highest or 1]}
-    return list(figures)
+def on_common_axes(drawn: Figure, axis: Axis, highest: float) -> Figure:
+    """Return a figure with the ranges of several figures: of `axis`, and from zero to `highest`."""
+    axes = drawn["layout"]
+    time = {**axis.attributes, "range": [axis.place(axis.start), axis.place(axis.end)]}
+    top = {"range": [0, _HEADROOM * highest or 1]}
+    common = {"xaxis": {**axes["xaxis"], **time}, "yaxis": {**axes["yaxis"], **top}}
+    return {**drawn, "layout": {**axes, **common}}
 
 
 def _intervals(style: Style, steps: Steps, axis: Axis) -> Figure:

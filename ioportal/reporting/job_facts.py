@@ -11,6 +11,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import BY_NAME, METRICS, Metric
 from ioportal.analysis.populations import MIN_GROUP
 from ioportal.reporting import formatting
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.studies import standings
 
 if TYPE_CHECKING:
@@ -82,6 +83,13 @@ class Comparison:
 def statistics_of(job: Job) -> JobStatistics | None:
     """Return the statistics of a job; None while they are pending."""
     return getattr(job, "statistics", None)
+
+
+def run(job: Job) -> TimeRange | None:
+    """Return the known run of a job; None without a duration."""
+    if job.started_at is None or job.known_until is None or job.known_until <= job.started_at:
+        return None
+    return TimeRange(job.started_at, job.known_until)
 
 
 def hosts(job: Job) -> str:

@@ -85,6 +85,7 @@ _SECTIONS = (
             Page("ranking", "Ranking", "ranking"),
             Page("populations", "Populations", "populations"),
             Page("trends", "Trends", "trends"),
+            Page("compare", "Compare", "compare"),
             Page("load_ramp", "Load ramp", "load_ramp"),
         ),
     ),

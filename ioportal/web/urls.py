@@ -10,6 +10,7 @@ urlpatterns = [
     path("", include("ioportal.web.people.urls")),
     path("answers/<str:key>/<slug:kind>/", answers.answer, name="answer"),
     path("cases/", include("ioportal.web.cases.urls")),
+    path("compare/", include("ioportal.web.comparisons.urls")),
     path("flags/", include("ioportal.web.flags.urls")),
     path("incidents/", include("ioportal.web.incidents.urls")),
     path("ingest/", include("ioportal.web.ingest.urls")),

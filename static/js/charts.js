@@ -76,14 +76,15 @@
   function withLabels({ annotations, height, legend, margin, shapes, xaxis }, width) {
     const room = width - margin.l - margin.r;
     const plotHeight = height - margin.t - margin.b;
-    const moments = xaxis.range.map((local) => Date.parse(`${local}Z`));
+    const place = (x) => (typeof x === "number" ? x : Date.parse(`${x}Z`));
+    const [start, end] = xaxis.range.map(place);
     const taken = []; // right end of each line
     const tops = new Map();
     const placed = [];
     for (const label of annotations) {
       pen.font = `${label.font.size}px ${getComputedStyle(document.body).fontFamily}`;
       const length = pen.measureText(label.text.replaceAll("&lt;", "<")).width + LABEL_GAP;
-      const share = (Date.parse(`${label.x}Z`) - moments[0]) / (moments[1] - moments[0]);
+      const share = (place(label.x) - start) / (end - start);
       const ideal = share * room - (label.xanchor === "center" ? length / 2 : 0);
       const left = Math.max(0, Math.min(ideal, room - length));
       const free = taken.findIndex((end) => end <= left);
@@ -91,8 +92,8 @@
       if (line === LABEL_LINES) continue;
       taken[line] = left + length;
       tops.set(label.x, Math.max(tops.get(label.x) ?? 0, line * LABEL_LINE));
-      const place = { xanchor: "left", xshift: left - share * room, yshift: line * LABEL_LINE };
-      placed.push({ ...label, ...place });
+      const shift = { xanchor: "left", xshift: left - share * room, yshift: line * LABEL_LINE };
+      placed.push({ ...label, ...shift });
     }
     const above = taken.length * LABEL_LINE;
     return {
@@ -182,7 +183,10 @@
       if (address) location.assign(address); // the jobs behind a bar
     });
     const charts = plot.closest("[data-charts]");
-    if (!charts) return;
+    if (!charts) {
+      plot.on("plotly_doubleclick", () => draw(plot, false)); // undo the zoom
+      return;
+    }
     plot.on("plotly_relayout", (change) => {
       const start = change["xaxis.range[0]"];
       if (start) go(charts, { start, end: change["xaxis.range[1]"] });

@@ -54,7 +54,7 @@ class JobPage:
         visible = Job.objects.visible_to(request.user).select_related("cluster", "statistics")
         self.job: Job = get_object_or_404(visible, pk=pk)
         self.statistics: JobStatistics | None = job_facts.statistics_of(self.job)
-        self.run = _run(self.job)
+        self.run = job_facts.run(self.job)
         self.window: TimeRange | None = None
         self.range_errors: list[str] = []
         if self.run:
@@ -223,10 +223,3 @@ class JobPage:
     def _selected_range(self) -> tuple[Any, Any]:
         is_selected = self.window and self.window.is_selected
         return (self.window.start, self.window.end) if self.window and is_selected else (None, None)
-
-
-def _run(job: Job) -> TimeRange | None:
-    """Return the known run of a job; None without a duration."""
-    if job.started_at is None or job.known_until is None or job.known_until <= job.started_at:
-        return None
-    return TimeRange(job.started_at, job.known_until)

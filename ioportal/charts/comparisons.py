@@ -1,0 +1,434 @@
+"""Charts of the arms of a comparison, in the style of `charts.arms`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ioportal.charts.arms import LOOKS
+from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
+from ioportal.charts.palette import REST
+from ioportal.charts.time_axis import layout, number_format, text_label
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from ioportal.charts.arms import Look
+    from ioportal.charts.time_axis import Axis, Figure, Mark
+
+_HEIGHT = 290
+_ROW = 46  # pixels of a row of a chart with categories
+_MARGIN = {"l": 66, "r": 14, "t": 30, "b": 54}
+_ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}
+_BOX = (5, 25, 50, 75, 95)  # quantiles of a box in per cent
+_BOX_PARTS = ("lowerfence", "q1", "median", "q3", "upperfence")
+_BAND = 0.16  # opacity
+_REGION = 0.1
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """The drawn quantity: title, unit, and whether its axis is logarithmic."""
+
+    title: str
+    unit: str
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """The distribution of an arm.
+
+    `quantiles` are those of 0 %, 1 %, ..., 100 % in the unit of the quantity; None: hidden. Without
+    values there are none.
+    """
+
+    name: str
+    quantiles: Sequence[float | None]
+    mean: float | None = None
+
+    @property
+    def highest(self) -> float:
+        """The highest known value, 0 without values."""
+        return max((value for value in self.quantiles if value is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class Days:
+    """The days of an arm: middle of each day, median, quartiles and number of jobs."""
+
+    name: str
+    middles: Sequence[datetime]
+    medians: Sequence[float]
+    p25: Sequence[float]
+    p75: Sequence[float]
+    jobs: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Region:
+    """A named period to shade; `number` is that of its arm, None for an excluded period."""
+
+    name: str
+    start: datetime
+    end: datetime
+    number: int | None
+
+
+@dataclass(frozen=True)
+class DailyCounts:
+    """Counts of an arm by day: start of each day; `number` None: jobs outside of the arms."""
+
+    name: str
+    starts: Sequence[datetime]
+    counts: Sequence[int]
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of an arm by category, in the order of all arms."""
+
+    name: str
+    shares: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The ratio of an arm to the first one by one metric, with its interval; None: unknown."""
+
+    name: str
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
+    """Draw empirical distribution functions: the share of jobs up to a value.
+
+    Args:
+        quantity: the quantity; a logarithmic axis omits zeros.
+        arms: at most as many as `arms.LOOKS`.
+    """
+    highest = max((arm.highest for arm in arms), default=0.0)
+    number = f".4~{number_format(highest, quantity.unit)[-1]}"
+    data = []
+    for arm, look in zip(arms, LOOKS, strict=False):
+        points = [
+            (value, percent)
+            for percent, value in enumerate(arm.quantiles)
+            if value is not None and (value > 0 or not quantity.log)
+        ]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": plotly_text(arm.name),
+                "x": [value for value, _ in points],
+                "y": [percent for _, percent in points],
+                "line": _line(look),
+                "hovertemplate": f"%{{y}} % up to %{{x:{number}}} {quantity.unit}",
+            }
+        )
+    return {
+        "data": data,
+        "layout": {
+            **_layout(),
+            "hovermode": "closest",
+            "xaxis": _value_axis(quantity, highest),
+            "yaxis": {**_count_axis("% of jobs"), "range": [0, 101], "dtick": 25},
+        },
+    }
+
+
+def boxes(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
+    """Draw a box for each arm: quartiles, median and mean, with whiskers from p5 to p95.
+
+    Args:
+        quantity: the quantity.
+        arms: at most as many as `arms.LOOKS`; those with a hidden quantile have no box.
+    """
+    drawn = [
+        (arm, look, values)
+        for arm, look in zip(arms, LOOKS, strict=False)
+        if arm.quantiles and None not in (values := [arm.quantiles[at] for at in _BOX])
+    ]
+    highest = max((arm.quantiles[_BOX[-1]] or 0 for arm, *_ in drawn), default=0)
+    return {
+        "data": [
+            {
+                "type": "box",
+                "orientation": "h",
+                "name": plotly_text(arm.name),
+                "y": [plotly_text(arm.name)],
+                **dict(zip(_BOX_PARTS, ([value] for value in values), strict=True)),
+                "mean": [arm.mean],
+                "fillcolor": f"{look.token}/0.25",
+                "line": {"color": look.token, "width": 1.8},
+                "whiskerwidth": 0.5,
+                "showlegend": False,
+            }
+            for arm, look, values in drawn
+        ],
+        "layout": {
+            **_layout(_ROW * len(drawn)),
+            "hovermode": "closest",
+            "xaxis": _value_axis(quantity, highest),
+            "yaxis": _categories(),
+        },
+    }
+
+
+def daily_medians(
+    quantity: Quantity, arms: Sequence[Days], axis: Axis, marks: Sequence[Mark]
+) -> Figure:
+    """Draw the median of each day with a band between the quartiles.
+
+    Args:
+        quantity: the quantity.
+        arms: at most as many as `arms.LOOKS`.
+        axis: the range of all days.
+        marks: edges of periods, and changes at the site.
+    """
+    highest = max((value for days in arms for value in days.p75), default=0.0)
+    base = layout(axis, (), marks, title=quantity.title, unit=quantity.unit, highest=highest)
+    if quantity.log:
+        base["yaxis"] |= {"type": "log", "rangemode": "normal", "dtick": 1}
+    number = f",.4~{number_format(highest, quantity.unit)[-1]}"
+    data = []
+    for days, look in zip(arms, LOOKS, strict=False):
+        places = [axis.place(middle) for middle in days.middles]
+        name = plotly_text(days.name)
+        band = {
+            "type": "scatter",
+            "mode": "none",
+            "legendgroup": name,
+            "x": [*places, *reversed(places)],
+            "y": [*days.p25, *reversed(days.p75)],
+            "fill": "toself",
+            "fillcolor": f"{look.token}/{_BAND}",
+            "hoverinfo": "skip",
+            "showlegend": False,
+        }
+        line = {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "legendgroup": name,
+            "x": places,
+            "y": list(days.medians),
+            "customdata": list(days.jobs),
+            "line": _line(look),
+            "marker": {"size": 6, "symbol": look.symbol, "color": look.token},
+            "hovertemplate": f"%{{y:{number}}} {quantity.unit} of %{{customdata}} jobs",
+        }
+        data += [band, line] if len(places) > 1 else [line]
+    return {"data": data, "layout": base}
+
+
+def jobs_per_day(
+    title: str, unit: str, arms: Sequence[DailyCounts], axis: Axis, regions: Sequence[Region]
+) -> Figure:
+    """Draw counts of each day as stacked bars, with the periods of the arms shaded."""
+    totals: dict[datetime, int] = {}
+    for arm in arms:
+        for start, count in zip(arm.starts, arm.counts, strict=True):
+            totals[start] = totals.get(start, 0) + count
+    base = layout(axis, (), (), title=title, unit=unit, highest=max(totals.values(), default=0))
+    shades = [
+        {
+            "type": "rect",
+            "x0": axis.place(region.start),
+            "x1": axis.place(region.end),
+            "y0": 0,
+            "y1": 1,
+            "yref": "paper",
+            "layer": "below",
+            "fillcolor": f"{_token(region.number)}/{_REGION}",
+            "line": {"width": 0},
+        }
+        for region in regions
+    ]
+    middles = [region.start + (region.end - region.start) / 2 for region in regions]
+    labels = [
+        text_label(axis.place(middle), plotly_text(region.name), "--ink-soft", "center")
+        for middle, region in zip(middles, regions, strict=True)
+    ]
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "name": plotly_text(arm.name),
+                "x": [axis.place(start) for start in arm.starts],
+                "y": list(arm.counts),
+                "xperiod": 24 * 3_600_000,
+                "xperiodalignment": "middle",
+                "marker": {"color": _token(arm.number), **_pattern(arm.number)},
+                "hovertemplate": f"%{{y:,}} {unit}",
+            }
+            for arm in arms
+        ],
+        "layout": {
+            **base,
+            "barmode": "stack",
+            "bargap": 0.12,
+            "shapes": [*base["shapes"], *shades],
+            "annotations": sorted([*base["annotations"], *labels], key=lambda label: label["x"]),
+        },
+    }
+
+
+def shares(title: str, categories: Sequence[str], arms: Sequence[Shares]) -> Figure:
+    """Draw shares of a whole by category, a bar for each arm; categories from top to bottom."""
+    names = [plotly_text(category) for category in categories]
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": plotly_text(arm.name),
+                "y": names,
+                "x": [100 * share for share in arm.shares],
+                "marker": {"color": look.token, **_pattern(number)},
+                "hovertemplate": "%{x:.2f} %",
+            }
+            for number, (arm, look) in enumerate(zip(arms, LOOKS, strict=False))
+        ],
+        "layout": {
+            **_layout(18 * len(names) * max(1, len(arms))),
+            "barmode": "group",
+            "hovermode": "y unified",
+            "xaxis": {
+                **_value_axis(Quantity(title, "%"), 0),
+                "tickformat": "~g",
+                "rangemode": "tozero",
+            },
+            "yaxis": _categories(),
+        },
+    }
+
+
+def ratios(rows: Sequence[tuple[str, Sequence[Ratio | None]]], first: str) -> Figure:
+    """Draw ratios to the first arm with their intervals, a row for each metric.
+
+    Args:
+        rows: title of a metric, and the ratio of each further arm; None: unknown.
+        first: name of the first arm.
+
+    Returns:
+        ``{"data": [...], "layout": {...}}`` with a logarithmic axis around 1. Arms of a row are
+        next to each other.
+    """
+    names = [plotly_text(title) for title, _ in rows]
+    arms = len(rows[0][1]) if rows else 0
+    step = 0.8 / max(1, arms)
+    data = []
+    for number in range(arms):
+        look = LOOKS[number + 1]
+        known = [(row, ratio) for row, (_, arm) in enumerate(rows) if (ratio := arm[number])]
+        offset = (number - (arms - 1) / 2) * step
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": plotly_text(known[0][1].name) if known else "",
+                "showlegend": bool(known),
+                "x": [ratio.ratio for _, ratio in known],
+                "y": [row + offset for row, _ in known],
+                "customdata": [names[row] for row, _ in known],
+                "error_x": {
+                    "type": "data",
+                    "symmetric": False,
+                    "array": [(ratio.high or ratio.ratio) - ratio.ratio for _, ratio in known],
+                    "arrayminus": [ratio.ratio - (ratio.low or ratio.ratio) for _, ratio in known],
+                    "color": look.token,
+                    "thickness": 2,
+                },
+                "marker": {"color": look.token, "symbol": look.symbol, "size": 9},
+                "hovertemplate": "%{customdata}: %{x:.3~r}<extra></extra>",
+            }
+        )
+    return {
+        "data": data,
+        "layout": {
+            **_layout(26 * len(rows)),
+            "showlegend": arms > 1,
+            "hovermode": "closest",
+            "xaxis": {
+                **_value_axis(Quantity(f"Ratio to {first}", "", log=True), 0),
+                "tickformat": "~r",
+                "dtick": "D2",
+            },
+            "yaxis": {
+                **_categories(),
+                "tickvals": list(range(len(names))),
+                "ticktext": names,
+                "range": [len(names) - 0.5, -0.5],
+            },
+            "shapes": [
+                {
+                    "type": "line",
+                    "x0": 1,
+                    "x1": 1,
+                    "y0": 0,
+                    "y1": 1,
+                    "yref": "paper",
+                    "line": {"color": "--ink-soft", "width": 1.2, "dash": "dot"},
+                }
+            ],
+        },
+    }
+
+
+def _layout(body: int = 0) -> Figure:
+    """Return the common layout; `body` is the height of the plot without margins."""
+    height = body + _MARGIN["t"] + _MARGIN["b"] if body else _HEIGHT
+    return {
+        "height": height,
+        "margin": dict(_MARGIN),
+        "dragmode": False,
+        "showlegend": True,
+        "legend": dict(_ABOVE),
+    }
+
+
+def _value_axis(quantity: Quantity, highest: float) -> Figure:
+    scale = {"type": "log"} if quantity.log else {"nticks": 6}
+    return {
+        **scale,
+        "title": axis_title(quantity.title, quantity.unit),
+        "tickformat": number_format(highest, quantity.unit),
+        "fixedrange": True,
+        "zeroline": False,
+        "gridcolor": "--line",
+        "linecolor": "--line-strong",
+        "ticks": "outside",
+        "tickcolor": "--line-strong",
+    }
+
+
+def _count_axis(title: str) -> Figure:
+    return {
+        "title": {"text": title, "font": {"size": FONT_SIZE}},
+        "fixedrange": True,
+        "gridcolor": "--line",
+        "zerolinecolor": "--line-strong",
+    }
+
+
+def _categories() -> Figure:
+    return {"autorange": "reversed", "automargin": True, "fixedrange": True, "gridcolor": "--line"}
+
+
+def _line(look: Look) -> Figure:
+    return {"color": look.token, "width": 1.8, "dash": look.dash}
+
+
+def _token(number: int | None) -> str:
+    return REST if number is None else LOOKS[number].token
+
+
+def _pattern(number: int | None) -> Figure:
+    shape = "" if number is None else LOOKS[number].pattern
+    return {"pattern": {"shape": shape, "size": 6, "solidity": 0.25}}

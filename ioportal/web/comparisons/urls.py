@@ -1,0 +1,11 @@
+"""Addresses of the comparison pages."""
+
+from django.urls import path
+
+from ioportal.web.comparisons import views
+
+urlpatterns = [
+    path("", views.compare, name="compare"),
+    path("jobs/", views.compare_jobs, name="compare_jobs"),
+    path("jobs/<slug:name>/", views.compare_jobs_chart, name="compare_jobs_chart"),
+]
