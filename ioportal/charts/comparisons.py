@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ioportal.charts.arms import LOOKS
@@ -25,6 +26,7 @@ _BOX = (5, 25, 50, 75, 95)  # quantiles of a box in per cent
 _BOX_PARTS = ("lowerfence", "q1", "median", "q3", "upperfence")
 _BAND = 0.16  # opacity
 _REGION = 0.1
+_FEW_TICKS = 30  # highest / lowest ratio up to which an axis has ticks at 1, 2 and 5
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class Quantity:
 class Distribution:
     """The distribution of an arm.
 
-    `quantiles` are those of 0 %, 1 %, ..., 100 % in the unit of the quantity; None: hidden. Without
-    values there are none.
+    `quantiles` has the values at 0 %, 1 %, ..., 100 % in the unit of the quantity (None: hidden).
+    Without values it is empty.
     """
 
     name: str
@@ -68,21 +70,11 @@ class Days:
 
 @dataclass(frozen=True)
 class Region:
-    """A named period to shade; `number` is that of its arm, None for an excluded period."""
+    """A named period to shade; `number` is the number of its arm, None for an excluded period."""
 
     name: str
     start: datetime
     end: datetime
-    number: int | None
-
-
-@dataclass(frozen=True)
-class DailyCounts:
-    """Counts of an arm by day: start of each day; `number` None: jobs outside of the arms."""
-
-    name: str
-    starts: Sequence[datetime]
-    counts: Sequence[int]
     number: int | None
 
 
@@ -196,7 +188,7 @@ def daily_medians(
     if quantity.log:
         base["yaxis"] |= {"type": "log", "rangemode": "normal", "dtick": 1}
     number = f",.4~{number_format(highest, quantity.unit)[-1]}"
-    data = []
+    data: list[Figure] = []
     for days, look in zip(arms, LOOKS, strict=False):
         places = [axis.place(middle) for middle in days.middles]
         name = plotly_text(days.name)
@@ -227,15 +219,9 @@ def daily_medians(
     return {"data": data, "layout": base}
 
 
-def jobs_per_day(
-    title: str, unit: str, arms: Sequence[DailyCounts], axis: Axis, regions: Sequence[Region]
-) -> Figure:
-    """Draw counts of each day as stacked bars, with the periods of the arms shaded."""
-    totals: dict[datetime, int] = {}
-    for arm in arms:
-        for start, count in zip(arm.starts, arm.counts, strict=True):
-            totals[start] = totals.get(start, 0) + count
-    base = layout(axis, (), (), title=title, unit=unit, highest=max(totals.values(), default=0))
+def with_regions(drawn: Figure, axis: Axis, regions: Sequence[Region]) -> Figure:
+    """Return a figure over time with named periods shaded."""
+    base = drawn["layout"]
     shades = [
         {
             "type": "rect",
@@ -245,7 +231,7 @@ def jobs_per_day(
             "y1": 1,
             "yref": "paper",
             "layer": "below",
-            "fillcolor": f"{_token(region.number)}/{_REGION}",
+            "fillcolor": f"{token_of(region.number)}/{_REGION}",
             "line": {"width": 0},
         }
         for region in regions
@@ -255,27 +241,10 @@ def jobs_per_day(
         text_label(axis.place(middle), plotly_text(region.name), "--ink-soft", "center")
         for middle, region in zip(middles, regions, strict=True)
     ]
+    texts = sorted([*base["annotations"], *labels], key=itemgetter("x"))
     return {
-        "data": [
-            {
-                "type": "bar",
-                "name": plotly_text(arm.name),
-                "x": [axis.place(start) for start in arm.starts],
-                "y": list(arm.counts),
-                "xperiod": 24 * 3_600_000,
-                "xperiodalignment": "middle",
-                "marker": {"color": _token(arm.number), **_pattern(arm.number)},
-                "hovertemplate": f"%{{y:,}} {unit}",
-            }
-            for arm in arms
-        ],
-        "layout": {
-            **base,
-            "barmode": "stack",
-            "bargap": 0.12,
-            "shapes": [*base["shapes"], *shades],
-            "annotations": sorted([*base["annotations"], *labels], key=lambda label: label["x"]),
-        },
+        **drawn,
+        "layout": {**base, "shapes": [*base["shapes"], *shades], "annotations": texts},
     }
 
 
@@ -289,11 +258,11 @@ def shares(title: str, categories: Sequence[str], arms: Sequence[Shares]) -> Fig
                 "orientation": "h",
                 "name": plotly_text(arm.name),
                 "y": names,
-                "x": [100 * share for share in arm.shares],
-                "marker": {"color": look.token, **_pattern(number)},
+                "x": [100 * share for share in arm.shares[: len(names)]],
+                "marker": {"color": look.token, **_pattern(look)},
                 "hovertemplate": "%{x:.2f} %",
             }
-            for number, (arm, look) in enumerate(zip(arms, LOOKS, strict=False))
+            for arm, look in zip(arms, LOOKS, strict=False)
         ],
         "layout": {
             **_layout(18 * len(names) * max(1, len(arms))),
@@ -321,6 +290,8 @@ def ratios(rows: Sequence[tuple[str, Sequence[Ratio | None]]], first: str) -> Fi
         next to each other.
     """
     names = [plotly_text(title) for title, _ in rows]
+    known_ratios = [1.0, *(ratio.ratio for _, arm in rows for ratio in arm if ratio)]
+    is_wide = max(known_ratios) > _FEW_TICKS * min(known_ratios)
     arms = len(rows[0][1]) if rows else 0
     step = 0.8 / max(1, arms)
     data = []
@@ -358,7 +329,8 @@ def ratios(rows: Sequence[tuple[str, Sequence[Ratio | None]]], first: str) -> Fi
             "xaxis": {
                 **_value_axis(Quantity(f"Ratio to {first}", "", log=True), 0),
                 "tickformat": "~r",
-                "dtick": "D2",
+                "dtick": 1 if is_wide else "D2",
+                "tickangle": 0,
             },
             "yaxis": {
                 **_categories(),
@@ -418,17 +390,23 @@ def _count_axis(title: str) -> Figure:
 
 
 def _categories() -> Figure:
-    return {"autorange": "reversed", "automargin": True, "fixedrange": True, "gridcolor": "--line"}
+    return {
+        "autorange": "reversed",
+        "automargin": True,
+        "fixedrange": True,
+        "gridcolor": "--line",
+        "zeroline": False,
+    }
 
 
 def _line(look: Look) -> Figure:
     return {"color": look.token, "width": 1.8, "dash": look.dash}
 
 
-def _token(number: int | None) -> str:
+def token_of(number: int | None) -> str:
+    """Return the token of an arm by its number; None: outside of all arms."""
     return REST if number is None else LOOKS[number].token
 
 
-def _pattern(number: int | None) -> Figure:
-    shape = "" if number is None else LOOKS[number].pattern
-    return {"pattern": {"shape": shape, "size": 6, "solidity": 0.25}}
+def _pattern(look: Look) -> Figure:
+    return {"pattern": {"shape": look.pattern, "size": 6, "solidity": 0.25}}

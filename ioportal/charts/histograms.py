@@ -1,4 +1,4 @@
-"""Histograms of one or two populations as Plotly figures, similar to `charts.timelines`.
+"""Histograms of up to four populations as Plotly figures, similar to `charts.timelines`.
 
 A log scale is drawn on a linear axis of exponents, which has room for a bar of zeros.
 """
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 Figure = dict[str, Any]
 
-COLOURS = ("--series-1", "--series-2")  # of the first and the second population
-_FILLS = ("--series-1/0.8", "--series-2/0.25")
+# Of the first population and the others.
+COLOURS = ("--series-1", "--series-2", "--series-3", "--series-4")
+_FILLS = ("--series-1/0.8", "--series-2/0.25", "--series-3/0.25", "--series-4/0.25")
 _LINES = (("--ink", "solid"), ("--series-2", "4px,2px"))
 NO_LINES: Mapping[str, float] = MappingProxyType({})
 _HEIGHT = 290
@@ -71,7 +72,7 @@ def figure(
     links: Sequence[str],
     lines: Mapping[str, float] = NO_LINES,
 ) -> Figure:
-    """Draw overlaid bars of up to two populations.
+    """Draw overlaid bars of up to four populations.
 
     Args:
         chart: style of the histogram.

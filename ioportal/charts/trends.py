@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ioportal.analysis.metrics import Unit
 from ioportal.analysis.trends import Step
-from ioportal.charts.palette import colours
 from ioportal.charts.time_axis import CalendarAxis, TimeAxis, layout, number_format
 from ioportal.charts.timelines import Style
 
@@ -132,7 +131,7 @@ def _lines(
     spans: Sequence[tuple[datetime, timedelta]],
     number: str,
 ) -> list[Figure]:
-    tokens = colours(list(kinds))
+    tokens = chart.colours(list(kinds))
     job_counts = {"customdata": frame["n"].to_list()} if "n" in frame.columns else {}
     count = " of %{customdata} jobs" if job_counts else ""
     return [
@@ -159,7 +158,7 @@ def _bars(
     spans: Sequence[tuple[datetime, timedelta]],
     number: str,
 ) -> list[Figure]:
-    tokens = colours(list(kinds))
+    tokens = chart.colours(list(kinds))
     return [
         {
             "type": "bar",

@@ -160,7 +160,7 @@
     return resolved({
       ...fitting,
       // Keep the zoom while the range of the page is unchanged.
-      xaxis: { ...fitting.xaxis, uirevision: keepsZoom && fitting.xaxis.range.join() },
+      xaxis: { ...fitting.xaxis, uirevision: keepsZoom && String(fitting.xaxis.range) },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: FONT_SIZE, color: "--ink-soft" },

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import polars as pl
@@ -5,8 +6,16 @@ import pytest
 
 from ioportal.analysis.timelines import Steps
 from ioportal.charts.palette import SERIES
-from ioportal.charts.time_axis import Mark, Meaning, TimeAxis
-from ioportal.charts.timelines import INTERVALS, Chart, Style, figure, nonzero_kinds
+from ioportal.charts.time_axis import ElapsedAxis, Mark, Meaning, TimeAxis
+from ioportal.charts.timelines import (
+    INTERVALS,
+    Chart,
+    Style,
+    figure,
+    nonzero_kinds,
+    on_common_axes,
+    overlay,
+)
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 LINES = Chart("x", "X", "ops/s", "About.", Style.LINES, {"open": "opens"})
@@ -270,3 +279,32 @@ def test_the_time_axis_names_its_clock():
     layout = figure(LINES, steps(), AXIS)["layout"]
 
     assert layout["xaxis"]["title"]["text"] == "Time (UTC-04:00)"
+
+
+def test_runs_are_overlaid_from_their_starts():
+    later = timedelta(days=3)
+    first = steps((0, 10, 5), (10, 20, 7), kinds=("open",))
+    second = over_a_gap(steps((0, 5, 9), (5, 40, 2), kinds=("open",)), row=1)
+    moved = second.frame.with_columns(pl.col("start", "end") + later)
+    longest = ElapsedAxis.of_run(at(0) + later, at(40) + later)
+    own = replace(longest, start=at(0), end=at(40), origin=at(0))
+    drawn = overlay(
+        LINES, [("a", first, own), ("<b>", replace(second, frame=moved), longest)], longest
+    )
+    alone, observed, mean = drawn["data"]
+
+    assert drawn["layout"]["xaxis"]["range"] == [0, 40]
+    assert (alone["x"][1], alone["y"]) == (5, [5, 5, 5, 7, 7, 7])
+    assert (observed["name"], observed["x"][1]) == ("&lt;b>", 2.5)
+    assert (mean["x"][1], mean["showlegend"]) == (22.5, False)
+    assert len({line["line"]["dash"] for line in drawn["data"]}) == 3
+
+
+def test_several_figures_have_common_axes():
+    axis = ElapsedAxis.of_run(at(0), at(120))
+    short = figure(LINES, steps((0, 10, 5, 1)), replace(axis, end=at(30)))
+    common = on_common_axes(short, axis, 100)["layout"]
+
+    assert common["xaxis"]["range"] == [0, 120]
+    assert common["yaxis"]["range"] == [0, 105]
+    assert [shape["x1"] for shape in common["shapes"]] == [30]  # nothing is missing after the run
