@@ -1,0 +1,130 @@
+"""Details of the arms of a comparison for its charts: no results of tests, no weights; cached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from django.db.models import Sum
+from django.http import QueryDict
+from django.utils import timezone
+
+from collectors.tables import METADATA_OPERATIONS
+from ioportal.analysis.histograms import Histogram, Scale, histogram
+from ioportal.analysis.metrics import Unit
+from ioportal.jobs.models import JobStatistics
+from ioportal.studies.cache import cached
+from ioportal.studies.population_values import Covariate
+from ioportal.studies.populations import PANDA_JOBS, figures_version
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ioportal.analysis.metrics import Metric
+    from ioportal.studies.populations import Selection
+
+_CACHE_VERSION = 1  # to be changed with the classes below
+_FRACTIONS = {Unit.SHARE, Unit.RATIO}  # units of values that need bins below 1
+_QUARTILES = {"p25": 0.25, "median": 0.5, "p75": 0.75}
+
+
+@dataclass(frozen=True)
+class MetricDetails:
+    """The values of one metric in each arm.
+
+    `days` has a frame for each arm: ``day`` (local date of the start), ``p25``, ``median``, ``p75``
+    and ``n``, the number of jobs with a known value. `histogram` has common bins; None: the values
+    are fractions.
+    """
+
+    days: tuple[pl.DataFrame, ...]
+    histogram: Histogram | None
+
+
+@dataclass(frozen=True)
+class ArmDetails:
+    """Shared jobs and operations of the arms.
+
+    `shared` has the number of jobs in two arms, by their numbers; pairs without any are missing.
+    `mixes` has the metadata operations by kind of each arm; a batch job of several PanDA jobs
+    counts once.
+    """
+
+    shared: Mapping[tuple[int, int], int]
+    mixes: tuple[Mapping[str, int], ...]
+    simulated: bool
+
+
+def arm_jobs(selection: Selection) -> Any:
+    """Return the jobs of an arm: those that started in the range of the filters."""
+    form = selection.kind.filter_set(QueryDict(selection.filters)).form
+    if form.is_valid() and (start := form.cleaned_data["start"]):
+        return selection.jobs.filter(started_at__gte=start)
+    return selection.jobs
+
+
+def metric_details(arms: Sequence[Selection], metric: Metric) -> MetricDetails:
+    """Return the values of one metric by day and by bin."""
+    zone = timezone.get_current_timezone_name()
+    return cached(
+        "comparison-metric",
+        (_CACHE_VERSION, [arm.key for arm in arms], metric.name, zone),
+        lambda: _metric_details(arms, metric),
+        lambda: figures_version(arms[0].kind),
+    )
+
+
+def arm_details(arms: Sequence[Selection]) -> ArmDetails:
+    """Return shared jobs and operations of arms."""
+    return cached(
+        "comparison-arms",
+        (_CACHE_VERSION, [arm.key for arm in arms]),
+        lambda: _arm_details(arms),
+        lambda: figures_version(arms[0].kind),
+    )
+
+
+def _metric_details(arms: Sequence[Selection], metric: Metric) -> MetricDetails:
+    values = [_values(arm, metric.name) for arm in arms]
+    bins = None
+    if metric.unit not in _FRACTIONS:
+        whole = [np.floor(known["value"].to_numpy()).astype(np.int64) for known in values]
+        bins = histogram(whole, Scale.LOG)
+    return MetricDetails(tuple(map(_quartiles, values)), bins)
+
+
+def _values(arm: Selection, metric: str) -> pl.DataFrame:
+    """Return the known values, ascending, with the day of each job."""
+    values = arm.kind.values(arm_jobs(arm), [metric], Covariate.NONE)
+    frame = pl.DataFrame({"day": values.days, "value": values.values[metric]})
+    known = frame.filter(pl.col("value").is_not_nan()).sort("value")
+    return known.with_columns(pl.col("day").cast(pl.Int32).cast(pl.Date))
+
+
+def _quartiles(values: pl.DataFrame) -> pl.DataFrame:
+    quantiles = (
+        pl.col("value").quantile(share, "linear").alias(name) for name, share in _QUARTILES.items()
+    )
+    return values.group_by("day").agg(*quantiles, n=pl.len()).sort("day")
+
+
+def _arm_details(arms: Sequence[Selection]) -> ArmDetails:
+    jobs = [arm_jobs(arm).order_by() for arm in arms]
+    shared = {
+        (first, second): int(jobs[first].filter(pk__in=jobs[second].values("pk")).count())
+        for first, second in combinations(range(len(jobs)), 2)
+    }
+    simulated = any(each.filter(cluster__simulated=True).exists() for each in jobs)
+    mixes = tuple(_mix(arm, each) for arm, each in zip(arms, jobs, strict=True))
+    return ArmDetails({pair: n for pair, n in shared.items() if n}, mixes, simulated)
+
+
+def _mix(arm: Selection, jobs: Any) -> dict[str, int]:
+    keys = jobs.values("batch_job" if arm.kind is PANDA_JOBS else "pk")
+    sums = JobStatistics.objects.filter(job__in=keys).aggregate(
+        **{kind: Sum(f"count_{kind}") for kind in METADATA_OPERATIONS}
+    )
+    return {kind: int(count or 0) for kind, count in sums.items()}
