@@ -17,6 +17,7 @@ from ioportal.charts import timelines as charts
 from ioportal.charts.arms import MOST_ARMS
 from ioportal.charts.time_axis import ElapsedAxis
 from ioportal.charts.timelines import Chart, Style
+from ioportal.jobs import similar_jobs
 from ioportal.jobs.models import Job
 from ioportal.reporting import job_facts
 from ioportal.reporting.job_series import JobSeries
@@ -25,7 +26,7 @@ from ioportal.studies.job_filters import by_id
 from ioportal.telemetry.models import LARGEST_BIGINT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from django.contrib.auth.models import User
     from django.http import QueryDict
@@ -47,6 +48,7 @@ HEADER = (
     "sources",
     "per_second",
 )
+_SUGGESTIONS = 6
 _PAGE_OF_JOB = re.compile(r"(?:.*/)?jobs/(?P<key>\d{1,18})/?(?:[?#].*)?", re.ASCII)
 _FROM_MDTS = "Counted by the MDTs by job id (job_stats), aligned at the start of each job."
 _COMPARED_FIGURES = (*job_facts.GROUPS["Run"], *job_facts.GROUPS["Metadata"])
@@ -60,7 +62,7 @@ def _all_kinds(steps: Steps) -> Steps:
     )
 
 
-_OVERLAYS = {
+_OVERLAYS: dict[str, tuple[str, Callable[[Steps], Steps]]] = {
     "opens": ("Opens", lambda steps: steps.only(("open",))),
     "closes": ("Closes", lambda steps: steps.only(("close",))),
     "metadata": ("Metadata operations", _all_kinds),
@@ -186,6 +188,26 @@ class OverlayPage:
     def listed(self) -> list[tuple[ComparedJob, str]]:
         """Jobs with the URL of the page without them."""
         return [(compared, self.address(without=compared.job.pk)) for compared in self.jobs]
+
+    @cached_property
+    def suggestions(self) -> list[tuple[Job, str]]:
+        """Jobs similar to the first job, latest first, with the URL that adds each of them."""
+        if not self.jobs or len(self.jobs) == MOST_ARMS:
+            return []
+        similar = similar_jobs.for_job(self.jobs[0].job).values("pk")
+        shown = [compared.job.pk for compared in self.jobs]
+        visible = Job.objects.visible_to(self._user).filter(pk__in=similar).exclude(pk__in=shown)
+        latest = visible.order_by("-started_at", "-pk")[:_SUGGESTIONS]
+        return [(job, self.address(job.pk)) for job in latest]
+
+    @property
+    def population_query(self) -> str:
+        """The query for a comparison of the jobs of the first job's user and application."""
+        job = self.jobs[0].job
+        filters = urlencode(
+            {name: text for name, text in (("user", job.owner), ("name", job.name)) if text}
+        )
+        return urlencode({"arm": filters})
 
     @property
     def hidden(self) -> list[tuple[str, str]]:

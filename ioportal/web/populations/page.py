@@ -64,6 +64,15 @@ class PopulationPage(SelectedJobs):
         return self.unit_query()
 
     @property
+    def arms_query(self) -> str:
+        """Its query for a comparison, with the compared population if there is one."""
+        has_own_time = any(self._parameters.get(name) for name in TIME)
+        own = self.saved.slug if self.saved and not has_own_time else self.population_query
+        compared = self.query.get("compare", "")
+        others = [compared] if compared not in {"", OTHERS} else []
+        return urlencode({"arm": [own, *others]}, doseq=True)
+
+    @property
     def scale(self) -> Scale:
         """The scale of the bins; an invalid one means logarithmic."""
         scale = self.query.get("scale")

@@ -29,7 +29,9 @@ def cluster(heavy_job):
 
 
 def figure_of(page, name):
-    [text] = re.findall(rf'<script id="{name}" type="application/json">(.*?)</script>', text_of(page))
+    [text] = re.findall(
+        rf'<script id="{name}" type="application/json">(.*?)</script>', text_of(page)
+    )
     return json.loads(text)
 
 
@@ -129,7 +131,7 @@ def test_a_job_that_waits_has_no_timeline(as_staff, new_job):
 def test_the_number_of_queries_grows_with_the_jobs_only(
     as_staff, heavy_job, later_job, django_assert_num_queries
 ):
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         as_staff.get(f"/compare/jobs/?job={heavy_job.pk}")
-    with django_assert_num_queries(20):
+    with django_assert_num_queries(19):
         as_staff.get(f"/compare/jobs/?job={heavy_job.pk}&job={later_job.pk}")

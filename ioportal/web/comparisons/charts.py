@@ -1,0 +1,439 @@
+"""The charts of a comparison, each with its table and export."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, time
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.utils import timezone
+
+from ioportal.analysis import trends
+from ioportal.analysis.comparison.results import Scale as EffectScale
+from ioportal.analysis.comparison.results import Verdict
+from ioportal.analysis.histograms import Scale
+from ioportal.analysis.metrics import Unit
+from ioportal.analysis.trends import MAX_BUCKETS, Step
+from ioportal.charts import comparisons as charts
+from ioportal.charts import histograms
+from ioportal.charts import trends as trend_charts
+from ioportal.charts.comparisons import Days, Distribution, Quantity, Ratio, Region, Shares
+from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning
+from ioportal.charts.timelines import Chart, Style
+from ioportal.charts.trends import drawn_unit
+from ioportal.reporting import formatting
+from ioportal.reporting.timelines import ROWS_SHOWN
+from ioportal.studies import trends as questions
+from ioportal.studies.arm_details import arm_jobs
+from ioportal.studies.cache import cached
+from ioportal.studies.populations import BATCH_JOBS, figures_version
+from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
+from ioportal.web.comparisons.arms import lowered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ioportal.analysis.metrics import Metric
+    from ioportal.analysis.trends import Buckets
+    from ioportal.charts.time_axis import Figure
+    from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.studies.populations import JobKind
+    from ioportal.web.comparisons.page import ComparisonPage
+
+_BOX = {"p5": 5, "p25": 25, "p50": 50, "p75": 75, "p95": 95}
+_TABLE_PERCENTS = (0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100)
+_WIDE = 30  # p95 / p5 above which a value axis is logarithmic
+_DRAWN_KINDS = 8  # of operations; the table has all
+_OUTSIDE = "outside"
+_NOON = time(12)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A chart with its table and export.
+
+    The export has `header` and `rows`, the page `labels` and `table`.
+    """
+
+    name: str
+    title: str
+    about: str
+    figure: Figure
+    header: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    labels: Sequence[str]
+    table: Sequence[tuple[str, Sequence[str]]]
+    is_empty: bool = False
+    exports_url: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def script_id(self) -> str:
+        """The id of the element with the figure."""
+        return f"figure-{self.name}"
+
+    @property
+    def table_shown(self) -> Sequence[tuple[str, Sequence[str]]]:
+        """The first rows of the table."""
+        return self.table[:ROWS_SHOWN]
+
+    @property
+    def more_rows(self) -> int:
+        """The number of rows that only the exports have."""
+        return max(0, len(self.table) - ROWS_SHOWN)
+
+    def at(self, exports_url: str) -> Part:
+        """Return the chart with the URL of its export, without the format."""
+        return replace(self, exports_url=exports_url)
+
+
+def ratios(page: ComparisonPage) -> Part:
+    """Return the ratios to the first arm, a row for each metric."""
+    others = page.arms[1:]
+    rows: list[list[Any]] = []
+    drawn = []
+    table = []
+    for metric, compared in page.compared:
+        cells: list[Ratio | None] = []
+        texts = []
+        for arm, effect in zip(others, compared.effects, strict=True):
+            known = effect.scale is EffectScale.RATIO and effect.verdict is not Verdict.REFUSED
+            ratio = effect.estimate if known else None
+            cells.append(None if ratio is None else Ratio(arm.name, ratio, effect.low, effect.high))
+            texts += [_number(ratio), _number(effect.low if known else None)]
+            texts.append(_number(effect.high if known else None))
+            rows.append(
+                [metric.name, arm.name, str(effect.scale), effect.estimate, effect.low, effect.high]
+            )
+        if any(cells):
+            drawn.append((metric.title, cells))
+            table.append((metric.title, texts))
+    return Part(
+        "ratios",
+        "Ratios of medians",
+        f"Median of each metric, divided by the median of {page.arms[0].name}, with 95 % "
+        "intervals. Left of 1: lower; right: higher.",
+        charts.ratios(drawn, page.arms[0].name),
+        ("metric", "arm", "scale", "estimate", "low", "high"),
+        rows,
+        [text for arm in others for text in (f"{arm.name}: ratio", "from", "to")],
+        table,
+        is_empty=not drawn,
+    )
+
+
+def distributions(page: ComparisonPage) -> Part:
+    """Return the distribution functions of the selected metric."""
+    metric = page.metric
+    quantiles = [figures.quantiles for figures in page.selected.arms]
+    return Part(
+        "distributions",
+        f"Distribution of {lowered(metric.title)}",
+        f"Share of the jobs with at most a value{page.weighting}.",
+        charts.distributions(_quantity(page), _distributions(page)),
+        ("percent", *page.letters),
+        [(percent, *_at(quantiles, percent)) for percent in range(101)],
+        page.names,
+        [
+            (f"{percent} %", [_value(metric, value) for value in _at(quantiles, percent)])
+            for percent in _TABLE_PERCENTS
+        ],
+        is_empty=not any(quantiles),
+    )
+
+
+def boxes(page: ComparisonPage) -> Part:
+    """Return a box for each arm."""
+    metric = page.metric
+    values = [
+        [figures.quantiles[at] if figures.quantiles else None for at in _BOX.values()]
+        for figures in page.selected.arms
+    ]
+    by_arm = list(zip(page.names, values, strict=True))
+    return Part(
+        "boxes",
+        f"Quartiles of {lowered(metric.title)}",
+        f"Box: quartiles and median. Whiskers: p5 to p95. Dashed: mean{page.weighting}.",
+        charts.boxes(_quantity(page), _distributions(page)),
+        ("arm", *_BOX),
+        [(name, *row) for name, row in by_arm],
+        list(_BOX),
+        [(name, [_value(metric, value) for value in row]) for name, row in by_arm],
+        is_empty=not any(figures.quantiles for figures in page.selected.arms),
+    )
+
+
+def histogram(page: ComparisonPage) -> Part | None:
+    """Return the overlaid histograms; None: the values are fractions."""
+    counted = page.metric_details.histogram
+    if counted is None:
+        return None
+    metric = page.metric
+    bars = [
+        histograms.Bars(arm.name, sum(filter(None, counts)), counts)
+        for arm, counts in zip(page.arms, counted.counts, strict=True)
+    ]
+
+    def label(value: int) -> str:
+        if metric.unit is Unit.BYTES:
+            return formatting.all_bytes(value)
+        return f"{value:,} s" if metric.unit is Unit.SECONDS else f"{value:,}"
+
+    tick = label if metric.unit is Unit.BYTES else formatting.short
+    unit = "seconds" if metric.unit is Unit.SECONDS else str(metric.unit)
+    chart = histograms.Chart(
+        metric.title, unit, label, tick, Scale.LOG, as_shares=True, counted=page.kind.plural
+    )
+    by_bin = list(zip(counted.bins, zip(*counted.counts, strict=True), strict=True))
+    return Part(
+        "histogram",
+        f"Histogram of {lowered(metric.title)}",
+        "Share of the jobs of each arm in each bin, without weights.",
+        histograms.figure(chart, counted.bins, bars, [""] * len(counted.bins)),
+        ("from", "below", *page.letters),
+        [(*bounds, *counts) for bounds, counts in by_bin],
+        page.names,
+        [
+            (histograms.bounds_in_words(label, bounds), [f"{count:,}" for count in counts])
+            for bounds, counts in by_bin
+            if any(counts)
+        ],
+        is_empty=not counted.bins,
+    )
+
+
+def days(page: ComparisonPage) -> Part:
+    """Return the median of each day, with the quartiles."""
+    metric = page.metric
+    size, unit = drawn_unit(metric.unit, _highest(page))
+    zone = timezone.get_current_timezone()
+    arms = []
+    for arm, frame in zip(page.arms, page.metric_details.days, strict=True):
+        scaled = frame.with_columns(pl.col("p25", "median", "p75") / size)
+        middles = [datetime.combine(day, _NOON, zone) for day in scaled["day"]]
+        columns = (scaled[name].to_list() for name in ("median", "p25", "p75", "n"))
+        arms.append(Days(arm.name, middles, *columns))
+    rows = [
+        (arm.name, day, n, p25, median, p75)
+        for arm, frame in zip(page.arms, page.metric_details.days, strict=True)
+        for day, p25, median, p75, n in frame.iter_rows()
+    ]
+    span = page.span
+    return Part(
+        "days",
+        f"Daily medians of {lowered(metric.title)}",
+        "By the day of the start, without weights. Band: quartiles. Dashed lines: upgrades of "
+        "servers; dotted lines: bounds of the arms.",
+        charts.daily_medians(
+            Quantity(metric.title, unit, _is_log(page)), arms, _axis(span), _marks(page, span)
+        )
+        if span
+        else {},
+        ("arm", "day", "jobs", "p25", "median", "p75"),
+        rows,
+        ("Day", "Jobs", "p25", "Median", "p75"),
+        [
+            (name, [f"{day}", f"{n:,}", *(_value(metric, value) for value in values)])
+            for name, day, n, *values in rows
+        ],
+        is_empty=not rows,
+    )
+
+
+def completed(page: ComparisonPage) -> Part:
+    """Return the completed jobs of each day, with the periods of the arms shaded."""
+    span = page.span
+    outcome = "completed" if page.kind is BATCH_JOBS else "finished"
+    title = f"{outcome.capitalize()} {page.kind.plural} per day"
+    buckets = _buckets(span) if span else None
+    counts = _counts(page, buckets, outcome) if buckets else {}
+    labels = dict(zip(counts, [*page.names, _OUTSIDE], strict=False))
+    frame = pl.DataFrame(counts)
+    figure: Figure = {}
+    rows: list[tuple[Any, ...]] = []
+    if buckets:
+        chart = Chart("completed", title, page.kind.plural, "", Style.STACK, labels, _colours)
+        axis = trend_charts.axis_of(buckets)
+        drawn = trend_charts.figure(chart, frame, buckets)
+        figure = charts.with_regions(drawn, axis, _regions(page))
+        days_of = [timezone.localtime(start).date() for start, _ in buckets.bounds]
+        rows = [(day, *values) for day, values in zip(days_of, frame.iter_rows(), strict=True)]
+    return Part(
+        "completed",
+        title,
+        "By the day of the end. Shaded: the period of each arm.",
+        figure,
+        ("day", *counts),
+        rows,
+        list(labels.values()),
+        [(f"{day}", [f"{value:,}" for value in values]) for day, *values in rows],
+        is_empty=not any(frame[kind].sum() for kind in counts),
+    )
+
+
+def mix(page: ComparisonPage) -> Part:
+    """Return the shares of the kinds of metadata operations."""
+    mixes = page.details.mixes
+    totals = [sum(counts.values()) for counts in mixes]
+    by_share = sorted(
+        (kind for kind in mixes[0] if any(counts[kind] for counts in mixes)),
+        key=lambda kind: (
+            -max(counts[kind] / total for counts, total in zip(mixes, totals, strict=True) if total)
+        ),
+    )
+    arms = [
+        Shares(arm.name, [counts[kind] / total if total else 0 for kind in by_share])
+        for arm, counts, total in zip(page.arms, mixes, totals, strict=True)
+    ]
+    by_kind = list(zip(by_share, zip(*(arm.shares for arm in arms), strict=True), strict=True))
+    return Part(
+        "mix",
+        "Mix of metadata operations",
+        f"Share of each kind in all metadata operations of the arm (job_stats); the {_DRAWN_KINDS} "
+        "most frequent kinds.",
+        charts.shares("Share of the operations", by_share[:_DRAWN_KINDS], arms),
+        ("kind", *page.letters, *(f"{letter}_operations" for letter in page.letters)),
+        [(kind, *shares, *(counts[kind] for counts in mixes)) for kind, shares in by_kind],
+        [*page.names, *(f"{arm.name}, difference" for arm in page.arms[1:])],
+        [
+            (
+                kind,
+                [
+                    *(f"{formatting.percent(share)} %" for share in shares),
+                    *(f"{100 * (share - shares[0]):+.1f}" for share in shares[1:]),
+                ],
+            )
+            for kind, shares in by_kind
+        ],
+        is_empty=not by_share,
+    )
+
+
+PARTS: dict[str, Callable[[ComparisonPage], Part | None]] = {
+    "ratios": ratios,
+    "mix": mix,
+    "days": days,
+    "completed": completed,
+    "distributions": distributions,
+    "histogram": histogram,
+    "boxes": boxes,
+}
+
+
+def _number(value: float | None) -> str:
+    return formatting.UNKNOWN if value is None else formatting.significant(value)
+
+
+def _value(metric: Metric, value: float | None) -> str:
+    return formatting.human(value, metric.unit)
+
+
+def _at(quantiles: Sequence[Sequence[float | None]], percent: int) -> list[float | None]:
+    return [values[percent] if values else None for values in quantiles]
+
+
+def _highest(page: ComparisonPage) -> float:
+    """Return the highest p95 of any arm, by which the unit of charts is chosen."""
+    return max((_quantile(figures.quantiles, 95) for figures in page.selected.arms), default=0.0)
+
+
+def _quantile(quantiles: Sequence[float | None], percent: int) -> float:
+    return (quantiles[percent] or 0.0) if quantiles else 0.0
+
+
+def _is_log(page: ComparisonPage) -> bool:
+    """Whether the arms together span a wide range of positive values."""
+    lows = [_quantile(figures.quantiles, 5) for figures in page.selected.arms if figures.quantiles]
+    return bool(lows) and min(lows) > 0 and _highest(page) > _WIDE * min(lows)
+
+
+def _quantity(page: ComparisonPage) -> Quantity:
+    _, unit = drawn_unit(page.metric.unit, _highest(page))
+    return Quantity(page.metric.title, unit, _is_log(page))
+
+
+def _distributions(page: ComparisonPage) -> list[Distribution]:
+    size, _ = drawn_unit(page.metric.unit, _highest(page))
+
+    def scaled(value: float | None) -> float | None:
+        return None if value is None else value / size
+
+    return [
+        Distribution(arm.name, [scaled(value) for value in figures.quantiles], scaled(figures.mean))
+        for arm, figures in zip(page.arms, page.selected.arms, strict=True)
+    ]
+
+
+def _axis(span: TimeRange) -> CalendarAxis:
+    return CalendarAxis(span.start, span.end, timezone.get_current_timezone())
+
+
+def _marks(page: ComparisonPage, span: TimeRange) -> list[Mark]:
+    bounds = {at for arm in page.arms for at in (arm.start, arm.end) if at}
+    return [
+        *(Mark(at, "", Meaning.RUN) for at in sorted(bounds) if span.start < at < span.end),
+        *(Mark(at, text, Meaning.BREAK) for at, text in page.upgrades),
+    ]
+
+
+def _buckets(span: TimeRange) -> Buckets:
+    step = Step.DAY
+    if not step.fits(span.start, span.end, MAX_BUCKETS):
+        step = trends.step_for(span.start, span.end)
+    return trends.buckets(span.start, span.end, step, timezone.get_current_timezone())
+
+
+def _regions(page: ComparisonPage) -> list[Region]:
+    """Return the different periods of the arms, and the time between consecutive periods."""
+    if len({(arm.start, arm.end) for arm in page.arms}) == 1:
+        return []
+    periods = [
+        Region(arm.name, arm.start, arm.end, arm.number)
+        for arm in page.arms
+        if arm.start and arm.end
+    ]
+    periods.sort(key=lambda region: region.start)
+    between = [
+        Region("excluded", before.end, after.start, None)
+        for before, after in pairwise(periods)
+        if before.end < after.start
+    ]
+    return [*periods, *between]
+
+
+def _colours(kinds: list[str]) -> dict[str, str]:
+    numbers = {kind: None if kind == _OUTSIDE else int(kind[3:]) - 1 for kind in kinds}
+    return {kind: charts.token_of(number) for kind, number in numbers.items()}
+
+
+def _counts(page: ComparisonPage, buckets: Buckets, outcome: str) -> dict[str, list[int]]:
+    """Return the ended jobs of each bucket by arm; of one population also outside of its arms."""
+    selections = [arm.selection for arm in page.arms]
+    keys = [selection.key for selection in selections]
+    ended: list[list[int]] = cached(
+        "comparison-ended",
+        (keys, page.query.is_before_and_after, buckets.edges),
+        lambda: [_ended(jobs, page.kind, buckets, outcome) for jobs in _populations(page)],
+        lambda: figures_version(page.kind),
+    )
+    counts = dict(zip(page.letters, ended, strict=False))
+    if len(ended) > len(counts):
+        inside = (sum(column) for column in zip(*counts.values(), strict=True))
+        pairs = zip(ended[-1], inside, strict=True)
+        counts[_OUTSIDE] = [max(0, everything - n) for everything, n in pairs]
+    return counts
+
+
+def _populations(page: ComparisonPage) -> Iterator[Any]:
+    """Yield the jobs of each arm, and of one population all of its jobs."""
+    yield from (arm_jobs(arm.selection) for arm in page.arms)
+    if page.query.is_before_and_after:
+        yield page.whole_population
+
+
+def _ended(jobs: Any, kind: JobKind, buckets: Buckets, outcome: str) -> list[int]:
+    records = BATCH_RECORDS if kind is BATCH_JOBS else PANDA_RECORDS
+    rows = questions.outcomes(jobs, records, buckets)
+    return [int(n) for n in trends.table(rows, records.ended, len(buckets), 0)[outcome]]

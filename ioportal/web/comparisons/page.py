@@ -1,0 +1,562 @@
+"""The comparison page: two to four arms, metric by metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.urls import reverse
+
+from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Scale, Verdict
+from ioportal.analysis.metrics import METRICS, PANDA_METRICS
+from ioportal.charts.arms import MOST_ARMS
+from ioportal.reporting import formatting
+from ioportal.reporting.comparison_sentences import sentence
+from ioportal.reporting.population_filters import population_text
+from ioportal.reporting.time_ranges import TimeRange
+from ioportal.studies import trends as questions
+from ioportal.studies.arm_details import arm_details, arm_jobs, metric_details
+from ioportal.studies.comparisons import compare_arms
+from ioportal.studies.models import Population
+from ioportal.studies.population_values import Covariate
+from ioportal.studies.populations import BATCH_JOBS
+from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
+from ioportal.web.comparisons import charts, presets
+from ioportal.web.comparisons.arms import lowered
+from ioportal.web.comparisons.query import FEWEST_ARMS, ComparisonQuery
+from ioportal.web.comparisons.warnings import warnings
+from ioportal.web.populations.references import read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+    from django.http import QueryDict
+
+    from ioportal.analysis.comparison.results import (
+        ArmFigures,
+        Comparison,
+        Effect,
+        MetricComparison,
+    )
+    from ioportal.analysis.metrics import Metric
+    from ioportal.studies.arm_details import ArmDetails, MetricDetails
+    from ioportal.studies.comparisons import ArmComparison
+    from ioportal.studies.populations import JobKind
+    from ioportal.web.comparisons.arms import Arm
+    from ioportal.web.comparisons.charts import Part
+    from ioportal.web.comparisons.presets import PresetForm
+
+_MINUS = "\N{MINUS SIGN}"
+_STATED = 4  # changes in the verdict; the table has all
+_COVARIATES = {
+    Covariate.NODES: "node counts",
+    Covariate.QUEUE: "queues",
+    Covariate.USER: "users",
+    Covariate.APPLICATION: "applications",
+    Covariate.NONE: "nothing",
+}
+HEADER = (
+    "metric",
+    "unit",
+    "arm",
+    "jobs",
+    "unknown",
+    "days",
+    "median",
+    "mean",
+    "p90",
+    "unweighted_median",
+    "unweighted_mean",
+    "unweighted_p90",
+    "scale",
+    "estimate",
+    "low",
+    "high",
+    "p",
+    "adjusted_p",
+    "cliffs_delta",
+    "smallest_detectable",
+    "verdict",
+    "refusal",
+    "sentence",
+    "controlled_estimate",
+    "controlled_low",
+    "controlled_high",
+    "controlled_adjusted_p",
+    "controlled_verdict",
+)
+
+
+@dataclass(frozen=True)
+class EffectCells:
+    """The cells of an effect of an arm in the table."""
+
+    arm: Arm
+    metric: Metric
+    effect: Effect
+
+    @property
+    def estimate(self) -> str:
+        """Ratio, or difference with its sign."""
+        return self._text(self.effect.estimate)
+
+    @property
+    def interval(self) -> str:
+        """Bounds of the 95 % interval."""
+        bounds = (self.effect.low, self.effect.high)
+        return "" if None in bounds else " to ".join(map(self._text, bounds))
+
+    def _text(self, value: float | None) -> str:
+        if value is None or self.effect.scale is Scale.RATIO:
+            return formatting.UNKNOWN if value is None else formatting.significant(value)
+        return f"{_MINUS if value < 0 else '+'}{formatting.human(abs(value), self.metric.unit)}"
+
+    @property
+    def adjusted_p(self) -> str:
+        """The adjusted p-value, at least 0.001."""
+        p = self.effect.adjusted_p
+        if p is None:
+            return formatting.UNKNOWN
+        return "< 0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004  (three decimals)
+
+    @property
+    def delta(self) -> str:
+        """Cliff's delta."""
+        delta = self.effect.delta
+        return formatting.UNKNOWN if delta is None else f"{delta:+.2f}".replace("-", _MINUS)
+
+    @property
+    def sentence(self) -> str:
+        """The conclusion."""
+        return sentence(self.metric, self.effect)
+
+    @property
+    def is_change(self) -> bool:
+        """Whether a change is detected and not negligible."""
+        return _is_change(self.effect)
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """One arm in the table of a metric; the first arm has no effect."""
+
+    arm: Arm
+    figures: ArmFigures
+    cells: EffectCells | None
+
+
+class ComparisonPage:
+    """The comparison of a URL, as far as `user` may see its jobs."""
+
+    most, fewest = MOST_ARMS, FEWEST_ARMS
+    covariates = _COVARIATES
+
+    def __init__(self, user: User, query: QueryDict) -> None:
+        self._user = user
+        self.query = ComparisonQuery(user, query)
+
+    # -- arms
+
+    @property
+    def arms(self) -> list[Arm]:
+        """The arms; the first is the reference."""
+        return self.query.arms
+
+    @property
+    def errors(self) -> dict[str, list[str]]:
+        """Messages by parameter."""
+        return self.query.errors
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is something to compare."""
+        return self.query.is_complete
+
+    @property
+    def kind(self) -> JobKind:
+        """Batch jobs or PanDA jobs."""
+        return self.arms[0].kind if self.arms else BATCH_JOBS
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the arms."""
+        return [arm.name for arm in self.arms]
+
+    @property
+    def subject(self) -> str:
+        """The subject of the comparison, for the heading."""
+        if self.query.is_before_and_after:
+            return self.arms[0].filters_text or f"All {self.kind.plural}"
+        return " \N{EN DASH} ".join(self.names)
+
+    @property
+    def letters(self) -> list[str]:
+        """Column names of the arms in exports."""
+        return [f"arm{arm.number + 1}" for arm in self.arms]
+
+    @property
+    def inputs(self) -> list[tuple[int, str]]:
+        """Numbers and texts of the fields of the form, one of them empty if there is room."""
+        count = min(MOST_ARMS, max(FEWEST_ARMS, len(self.query.texts) + 1))
+        padded = [*self.query.texts[:count], *[""] * count][:count]
+        return list(enumerate(padded, 1))
+
+    @cached_property
+    def presets(self) -> dict[str, PresetForm]:
+        """Forms of the presets, for the first arm or all jobs."""
+        return presets.unbound(self._user, self.arms[0].text if self.arms else "")
+
+    @property
+    def upgrade_presets(self) -> list[tuple[datetime, str, str]]:
+        """The latest upgrades of servers: time, text and URL of the comparison."""
+        base = self.arms[0].text if self.arms else ""
+        return [(at, text, presets.date_url(base, at)) for at, text in presets.latest_upgrades()]
+
+    @cached_property
+    def saved_populations(self) -> list[tuple[Population, str]]:
+        """Saved populations to select from, with their filters as text."""
+        visible = Population.objects.visible_to(self._user)
+        return [(population, population_text(population.query)) for population in visible]
+
+    @cached_property
+    def span(self) -> TimeRange | None:
+        """The time of all arms; None without jobs."""
+        records = BATCH_RECORDS if self.kind is BATCH_JOBS else PANDA_RECORDS
+        bounds = []
+        for arm in self.arms:
+            extent = None
+            if not (arm.start and arm.end):
+                extent = questions.extent(arm_jobs(arm.selection), records)
+            start = arm.start or (extent and extent[0])
+            end = arm.end or (extent and extent[1])
+            if start and end:
+                bounds.append((start, end))
+        if not bounds:
+            return None
+        return TimeRange(min(start for start, _ in bounds), max(end for _, end in bounds))
+
+    @cached_property
+    def upgrades(self) -> list[tuple[datetime, str]]:
+        """Upgrades of servers in the time of all arms."""
+        return questions.upgrades(self.span.start, self.span.end) if self.span else []
+
+    @property
+    def whole_population(self) -> Any:
+        """The jobs of any time of the first arm's filters."""
+        return read(self._user, self.arms[0].query() or "user=").selection.jobs
+
+    # -- results
+
+    @cached_property
+    def _comparison(self) -> ArmComparison:
+        selections = [arm.selection for arm in self.arms]
+        return compare_arms(
+            selections,
+            [metric.name for metric in self._metrics],
+            control=self.query.control_selections,
+            covariate=self.query.covariate,
+            margin=self.query.margin,
+        )
+
+    @property
+    def result(self) -> Comparison:
+        """The figures and effects of all metrics."""
+        return self._comparison.result
+
+    @property
+    def _metrics(self) -> tuple[Metric, ...]:
+        return METRICS if self.kind is BATCH_JOBS else (*PANDA_METRICS, *METRICS)
+
+    @cached_property
+    def compared(self) -> list[tuple[Metric, MetricComparison]]:
+        """Metrics that are known in any arm."""
+        rows = ((metric, self.result.metrics[metric.name]) for metric in self._metrics)
+        return [(metric, row) for metric, row in rows if any(arm.jobs for arm in row.arms)]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether an arm has no jobs."""
+        return any(not summary.jobs for summary in self.result.arms)
+
+    @property
+    def empty_arms(self) -> list[str]:
+        """Names of the arms without jobs."""
+        pairs = zip(self.arms, self.result.arms, strict=True)
+        return [arm.name for arm, summary in pairs if not summary.jobs]
+
+    @property
+    def arm_summaries(self) -> list[tuple[Arm, Any]]:
+        """The arms with their numbers of jobs, days and users."""
+        return list(zip(self.arms, self.result.arms, strict=True))
+
+    def table(self) -> Iterator[tuple[Metric, list[ArmRow]]]:
+        """Yield the metrics with a row for each arm."""
+        for metric, row in self.compared:
+            cells = [None, *self._cells(metric, row.effects)]
+            yield (
+                metric,
+                [
+                    ArmRow(arm, figures, effect)
+                    for arm, figures, effect in zip(self.arms, row.arms, cells, strict=True)
+                ],
+            )
+
+    def _cells(self, metric: Metric, effects: Sequence[Effect]) -> list[EffectCells]:
+        pairs = zip(self.arms[1:], effects, strict=True)
+        return [EffectCells(arm, metric, effect) for arm, effect in pairs]
+
+    @property
+    def weighting(self) -> str:
+        """How figures are weighted, as the end of a sentence."""
+        if not any(arm.raw for _, row in self.compared for arm in row.arms):
+            return ""
+        return f", weighted to the same mix of {self.strata}"
+
+    @property
+    def strata(self) -> str:
+        """What divides the jobs into strata: 'node counts'."""
+        return _COVARIATES[self._comparison.covariate]
+
+    @property
+    def verdicts(self) -> list[tuple[Arm, list[str]]]:
+        """For each arm but the first: sentences, the largest changes first."""
+        return [(arm, self._verdict(number)) for number, arm in enumerate(self.arms[1:])]
+
+    def _verdict(self, number: int) -> list[str]:
+        effects = [(metric, row.effects[number]) for metric, row in self.compared]
+        return _sentences(effects)
+
+    @property
+    def refusals(self) -> list[str]:
+        """Reasons why no metric of an arm has a conclusion."""
+        reasons = []
+        for number, arm in enumerate(self.arms[1:]):
+            effects = [row.effects[number] for _, row in self.compared]
+            first = next((effect.refusal for effect in effects if effect.refusal), None)
+            if all(effect.verdict is Verdict.REFUSED for effect in effects):
+                reasons.append(
+                    f"No conclusion about {arm.name}: {first or Refusal.NO_VALUES}. Each arm needs "
+                    f"at least {MIN_JOBS} jobs with a known value, on at least {MIN_DAYS} days."
+                )
+        return reasons
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric of the charts: of the URL, or the one that changed most."""
+        known = {metric.name: metric for metric, _ in self.compared}
+        if self.query.metric in known:
+            return known[self.query.metric]
+        ranked = _by_change((metric, row.effects[0]) for metric, row in self.compared)
+        return ranked[0][0] if ranked else next(iter(known.values()))
+
+    @property
+    def selected(self) -> MetricComparison:
+        """The figures of the metric of the charts."""
+        return self.result.metrics[self.metric.name]
+
+    @property
+    def balance(self) -> list[tuple[str, list[tuple[int, float]], float]]:
+        """Strata: text; number of jobs and share of each arm; common share after weighting."""
+        balance = self.result.balance
+        if balance is None:
+            return []
+        totals = balance.jobs.sum(axis=1)
+        return [
+            (
+                self._comparison.labels.get(stratum, formatting.UNKNOWN) or "none",
+                [
+                    (int(count), float(count / total) if total else 0.0)
+                    for count, total in zip(balance.jobs[:, column], totals, strict=True)
+                ],
+                float(balance.standard[column]),
+            )
+            for column, stratum in enumerate(balance.strata.tolist())
+        ]
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What may explain a difference other than the arms."""
+        return warnings(self)
+
+    @cached_property
+    def details(self) -> ArmDetails:
+        """Shared jobs and operations of the arms."""
+        return arm_details([arm.selection for arm in self.arms])
+
+    @cached_property
+    def metric_details(self) -> MetricDetails:
+        """The values of the metric of the charts."""
+        return metric_details([arm.selection for arm in self.arms], self.metric)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of the jobs is simulated."""
+        return self.is_complete and self.details.simulated
+
+    # -- control
+
+    @property
+    def has_control(self) -> bool:
+        """Whether the arms are compared with a control."""
+        return bool(self.result.control_arms)
+
+    @property
+    def controlled(self) -> list[tuple[EffectCells, EffectCells, EffectCells]]:
+        """Effects in an arm, in the control and beyond the control, where these are known."""
+        return [
+            effects
+            for metric, row in self.compared
+            for effects in zip(
+                self._cells(metric, row.effects),
+                self._cells(metric, row.control_effects),
+                self._cells(metric, row.controlled),
+                strict=True,
+            )
+            if effects[2].effect.verdict is not Verdict.REFUSED
+        ]
+
+    @property
+    def beyond_control(self) -> list[tuple[Arm, list[str]]]:
+        """For each arm but the first: what changed more than in the control."""
+        return [
+            (arm, _sentences([(each, row.controlled[number]) for each, row in self.compared]))
+            for number, arm in enumerate(self.arms[1:])
+        ]
+
+    @property
+    def of_control(self) -> list[tuple[Arm, list[str]]]:
+        """For each arm but the first: what changed in the control."""
+        return [
+            (
+                arm,
+                _sentences(
+                    [(metric, row.control_effects[number]) for metric, row in self.compared]
+                ),
+            )
+            for number, arm in enumerate(self.arms[1:])
+        ]
+
+    # -- charts, exports and links
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """The charts."""
+        return [part for name in charts.PARTS if (part := self.part(name))]
+
+    def part(self, name: str) -> Part | None:
+        """Return one chart; None if the metric has none of this name."""
+        part = charts.PARTS[name](self)
+        return part and part.at(f"{reverse('compare_chart', args=[name])}?{self.query.address}")
+
+    @property
+    def url(self) -> str:
+        """The URL of this page."""
+        return f"{reverse('compare')}?{self.query.address}"
+
+    @property
+    def permanent_url(self) -> str:
+        """The URL of this page with absolute times."""
+        return f"{reverse('compare')}?{self.query.permanent_address}"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Members of JSON exports other than rows."""
+        return {
+            "arms": [
+                {
+                    "name": arm.name,
+                    "filters": arm.selection.filters,
+                    "start": arm.start,
+                    "end": arm.end,
+                    "jobs": summary.jobs,
+                    "days": summary.days,
+                    "matched_share": summary.matched,
+                }
+                for arm, summary in self.arm_summaries
+            ],
+            "counted": self.kind.plural,
+            "control": self.query.control_title or None,
+            "covariate": str(self._comparison.covariate),
+            "margin": self.query.margin,
+            "conclusions": {arm.name: sentences for arm, sentences in self.verdicts},
+            "warnings": self.warnings,
+            "upgrades": [{"at": at, "what": what} for at, what in self.upgrades],
+            "simulated": self.simulated,
+        }
+
+    def rows(self) -> Iterator[list[Any]]:
+        """Yield the rows of the export: `HEADER`."""
+        for metric, row in self.compared:
+            effects = [None, *row.effects]
+            controlled = [None, *(row.controlled or [None] * len(row.effects))]
+            for arm, figures, effect, beyond in zip(
+                self.arms, row.arms, effects, controlled, strict=True
+            ):
+                raw = figures.raw or figures
+                yield [
+                    *(metric.name, str(metric.unit), arm.name),
+                    *(figures.jobs, figures.unknown, figures.days),
+                    *(figures.median, figures.mean, figures.p90),
+                    *(raw.median, raw.mean, raw.p90),
+                    *_effect_values(metric, effect),
+                    *_controlled_values(beyond),
+                ]
+
+
+def _effect_values(metric: Metric, effect: Effect | None) -> list[Any]:
+    if effect is None:
+        return [None] * 11
+    return [
+        *(str(effect.scale), effect.estimate, effect.low, effect.high),
+        *(effect.p, effect.adjusted_p, effect.delta, effect.smallest),
+        str(effect.verdict),
+        str(effect.refusal) if effect.refusal else None,
+        sentence(metric, effect),
+    ]
+
+
+def _controlled_values(effect: Effect | None) -> list[Any]:
+    if effect is None:
+        return [None] * 5
+    return [effect.estimate, effect.low, effect.high, effect.adjusted_p, str(effect.verdict)]
+
+
+def _by_change(effects: Any) -> list[tuple[Metric, Effect]]:
+    """Return the changed metrics: ratios by their size, then differences."""
+
+    def size(pair: tuple[Metric, Effect]) -> float:
+        effect = pair[1]
+        if effect.scale is Scale.DIFFERENCE or not effect.estimate:
+            return 0.0
+        return max(effect.estimate, 1 / effect.estimate)
+
+    changed = (pair for pair in effects if _is_change(pair[1]))
+    return sorted(changed, key=size, reverse=True)
+
+
+def _is_change(effect: Effect) -> bool:
+    """Whether a change is detected and not negligible."""
+    return effect.verdict is Verdict.CHANGED and not effect.is_within_margin
+
+
+def _sentences(effects: list[tuple[Metric, Effect]]) -> list[str]:
+    """Return the largest changes, then equivalences, then undetected changes."""
+    changed = _by_change(effects)
+    sentences = [sentence(*pair) for pair in changed[:_STATED]]
+    if len(changed) > _STATED:
+        others = ", ".join(lowered(metric.title) for metric, _ in changed[_STATED:])
+        sentences.append(f"Also changed: {others}.")
+    if equal := [pair for pair in effects if pair[1].is_within_margin]:
+        names = ", ".join(lowered(metric.title) for metric, _ in equal)
+        sentences.append(f"Unchanged within ± {100 * equal[0][1].margin:g} %: {names}.")
+    open_questions = [
+        lowered(metric.title)
+        for metric, effect in effects
+        if effect.verdict is Verdict.NO_CHANGE_DETECTED and not effect.is_within_margin
+    ]
+    if open_questions:
+        sentences.append(f"No detectable change: {', '.join(open_questions)}.")
+    return sentences
