@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _CACHE_VERSION = 1  # to be changed with the classes of results
 _CONTROL_FILTERS = ("cluster", "start", "end")
+_HIDDEN = {Refusal.NO_VALUES, Refusal.NO_SHARED_STRATUM}  # after small groups are left out
 _ANONYMOUS_COVARIATES = frozenset({Covariate.NODES, Covariate.NONE})
 
 
@@ -196,7 +197,7 @@ def _hide_effects(
         replace(
             effect,
             delta=None,
-            refusal=Refusal.HIDDEN if effect.refusal is Refusal.NO_VALUES else effect.refusal,
+            refusal=Refusal.HIDDEN if effect.refusal in _HIDDEN else effect.refusal,
         )
         if hidden[0] or jobs
         else effect

@@ -113,7 +113,7 @@ def test_small_groups_of_other_users_are_hidden(charlie, new_jobs, hidden, expec
 
     assert comparison.result.arms[1].jobs == (expected or 0)
     assert ("777" in text, "1000000000" in text) == (False, False)
-    assert row.effects[0].refusal is (None if expected else Refusal.NO_SHARED_STRATUM)
+    assert row.effects[0].refusal is (None if expected else Refusal.HIDDEN)
     assert row.arms[1].median is None  # fewer than ten on either side
     assert "512" not in json.dumps(comparison.labels)
 
