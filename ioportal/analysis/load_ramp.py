@@ -302,7 +302,7 @@ def daily_correlation(loads: Floats, values: Floats, days: Ints) -> Interval | N
 
 @dataclass(frozen=True)
 class Cells:
-    """Points of a scatter plot, near ones joined: mean position and number of points of each."""
+    """Joined neighbours of a scatter plot: mean position and number of points of each."""
 
     loads: Floats
     values: Floats
