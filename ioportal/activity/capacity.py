@@ -71,11 +71,11 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class ServerCapacity:
-    """The capacity of a server in a range, and what it was computed from.
+    """The capacity of a server in a range, and its sources.
 
     Args:
         method: source of the windows.
-        start: start of the used range: that of the range, or the latest upgrade.
+        start: start of the used data: of the range, or the latest upgrade.
         end: end of the range.
         upgrade: version since `start`; "": no upgrade in the range.
         has_handling: whether handling times are known; otherwise times are waits in the queue.
@@ -198,7 +198,7 @@ def _within(windows: pl.DataFrame, observed: list[Interval]) -> pl.DataFrame:
 
 
 def union(form: sql.SQL, pieces: Sequence[Piece]) -> sql.Composed:
-    """Return a query of the rows of all pieces; `form` selects those of one."""
+    """Return a query of the rows of all pieces; `form` selects the rows of a piece."""
     return sql.SQL(" UNION ALL ").join(
         form.format(
             table=sql.Identifier(piece.level.table),

@@ -149,8 +149,8 @@ class MoreJobs:
     Args:
         jobs: number of past jobs.
         mean_load: mean of their mean loads while they ran.
-        median_load: median of them.
-        p90_load: 90 % quantile of them.
+        median_load: median of these loads.
+        p90_load: 90 % quantile of these loads.
         more: further jobs at a time; negative if the server is beyond its knee in busy hours.
     """
 

@@ -238,7 +238,7 @@ class CapacityPage:
                 "at a lower rate."
             ),
             f"{server.windows:,} windows with a steady load are used. Excluded: {excluded}.",
-            f"A load is steady within {STEADY_RATIO:g} times that of the windows before and after.",
+            f"A load is steady within {STEADY_RATIO:g} times the loads before and after.",
             f"The {RESTART_PAUSE.seconds // 60} minutes after a restart are excluded.",
             (
                 "Time blocked on locks is not load. Loads that last shorter than three windows are "
@@ -338,8 +338,8 @@ class CapacityPage:
                 "multiple of their mean load."
             ),
             source,
-            "They do not start all at once: a common start has the load of the start-up.",
-            "The other load stays that of busy hours.",
+            "They start at different times: a common start would add their start-up loads.",
+            "All other load is as in busy hours.",
         ]
 
     @cached_property
