@@ -9,17 +9,12 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from ioportal import visible_text
-from ioportal.studies.populations import BATCH_JOBS, JOB_KINDS
+from ioportal.studies.populations import BATCH_JOBS, kind_in
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.studies.populations import JobKind
-
-
-def kind_in(query: QueryDict) -> JobKind:
-    """Return the unit of a query; an invalid one means batch jobs."""
-    return JOB_KINDS.get(query.get("unit", ""), BATCH_JOBS)
 
 
 def population_text(query: str, user: User | None = None) -> str:

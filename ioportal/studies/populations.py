@@ -262,3 +262,8 @@ PANDA_JOBS = JobKind(
     own=frozenset(FIGURES),
 )
 JOB_KINDS = {kind.name: kind for kind in (BATCH_JOBS, PANDA_JOBS)}
+
+
+def kind_in(query: QueryDict) -> JobKind:
+    """Return the unit of a query; an invalid one means batch jobs."""
+    return JOB_KINDS.get(query.get("unit", ""), BATCH_JOBS)

@@ -11,11 +11,12 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from ioportal.analysis.histograms import Scale
-from ioportal.reporting.population_filters import filters_text, kind_in, population_text
+from ioportal.reporting.population_filters import filters_text, population_text
 from ioportal.reporting.population_tables import LAYOUTS, Column, DescribedPopulation, Table
 from ioportal.studies import populations
 from ioportal.studies.job_filters import TIME
 from ioportal.studies.models import Population
+from ioportal.studies.populations import kind_in
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.populations.histograms import HistogramPart

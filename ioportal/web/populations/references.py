@@ -10,11 +10,11 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.urls import reverse
 
-from ioportal.reporting.population_filters import kind_in, population_text
+from ioportal.reporting.population_filters import population_text
 from ioportal.reporting.population_tables import DescribedPopulation
 from ioportal.studies.cache import visibility_key
 from ioportal.studies.models import Population
-from ioportal.studies.populations import PANDA_JOBS, Selection
+from ioportal.studies.populations import PANDA_JOBS, Selection, kind_in
 from ioportal.web.common.selection import SelectedJobs
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from ioportal.analysis.trends import Step
-from ioportal.reporting.population_filters import kind_in
+from ioportal.studies.populations import kind_in
 from ioportal.web.common import exports
 from ioportal.web.trends.page import TrendsPage
 

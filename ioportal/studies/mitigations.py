@@ -1,0 +1,38 @@
+"""Writes to the log of mitigations, each with its entry in the history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from ioportal.studies.models import Mitigation, MitigationEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+@transaction.atomic
+def log(mitigation: Mitigation, by: str) -> None:
+    """Store a new mitigation."""
+    mitigation.save(force_insert=True)
+    _record(mitigation, by, f"Logged {mitigation.get_source_display()}.")
+
+
+@transaction.atomic
+def change(mitigation: Mitigation, by: str, fields: Sequence[str]) -> None:
+    """Store changed fields of a mitigation; none leave it and its history as they are."""
+    if not fields:
+        return
+    mitigation.save()
+    names = [str(Mitigation._meta.get_field(name).verbose_name) for name in fields]  # noqa: SLF001  (documented meta API)
+    _record(mitigation, by, f"Changed: {', '.join(names)}.")
+
+
+def log_once(mitigations: Iterable[Mitigation]) -> None:
+    """Store mitigations with keys, without history; those whose keys exist stay unchanged."""
+    Mitigation.objects.bulk_create(mitigations, ignore_conflicts=True)
+
+
+def _record(mitigation: Mitigation, by: str, text: str) -> None:
+    MitigationEvent.objects.create(mitigation=mitigation, by=by, text=text)

@@ -1,0 +1,91 @@
+"""Scopes: populations without times, as query strings of filters.
+
+The scope of a mitigation, or of a change point, is a set of jobs whenever they run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.db.models import Exists
+from django.http import QueryDict
+
+from ioportal.jobs.models import Job
+from ioportal.studies.job_filters import TIME, split_values
+from ioportal.studies.populations import BATCH_JOBS, kind_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+MAX_LENGTH = 2_000
+_PART_OF_NAME = "name"  # the filter whose value is a part of a name
+_OF_SITE = {"cluster", "unit"}  # filters that single out nobody
+# Filters whose values are names; those of two populations have no job in common if they differ.
+_EXACT = {
+    *("user", "project", "queue", "cluster", "state", "q", "node"),
+    *("pandaid", "jeditaskid", "batchid", "jobstatus", "computingsite", "produsername"),
+}
+_WHOLE = {"cluster", "produsername", "state"}  # of these, a value may contain separators
+
+
+def scope_of(query: str) -> str:
+    """Return the filters of a query without times, in a stable order."""
+    parameters = QueryDict(query)
+    kind = kind_in(parameters)
+    unit = [] if kind is BATCH_JOBS else [("unit", [kind.name])]
+    filters = [
+        (name, values)
+        for name in kind.filter_set.base_filters
+        if name not in TIME and (values := [v for v in parameters.getlist(name) if v])
+    ]
+    return urlencode([*unit, *filters], doseq=True)
+
+
+def within(scope: str, start: datetime, end: datetime) -> str:
+    """Return the query of a scope's jobs in a period."""
+    period = urlencode({"start": start.isoformat(), "end": end.isoformat()})
+    return "&".join(filter(None, [scope, period]))
+
+
+def is_site_wide(scope: str) -> bool:
+    """Return whether a scope has all jobs, or all of a cluster."""
+    return QueryDict(scope).keys() <= _OF_SITE
+
+
+def may_overlap(first: str, second: str) -> bool:
+    """Return whether two scopes may have jobs in common, by their names alone.
+
+    They have none if a filter of both has different names, or if neither of two parts of a job
+    name contains the other. Batch jobs and PanDA jobs only share filters of the same name.
+    """
+    one, other = QueryDict(first), QueryDict(second)
+    for name in one.keys() & other.keys() & _EXACT:
+        if not _values(one, name) & _values(other, name):
+            return False
+    parts = [scope.get(_PART_OF_NAME, "").lower() for scope in (one, other)]
+    return parts[0] in parts[1] or parts[1] in parts[0]
+
+
+def _values(scope: QueryDict, name: str) -> set[str]:
+    values = scope.getlist(name)
+    if name in _WHOLE:
+        return set(values)
+    return {part for value in values for part in split_values(value)}
+
+
+def matching(job: Job, scopes: Collection[str]) -> set[str]:
+    """Return those scopes that a job belongs to, or a PanDA job inside it; one query at most."""
+    conditions = {}
+    for number, scope in enumerate(restricted := [each for each in scopes if each]):
+        query = QueryDict(scope)
+        kind = kind_in(query)
+        of_job = {"pk" if kind is BATCH_JOBS else "batch_job": job.pk}
+        jobs = kind.filter_set(query, queryset=kind.model.objects.filter(**of_job)).qs
+        conditions[f"scope_{number}"] = Exists(jobs)
+    matches = {scope for scope in scopes if not scope}
+    if conditions:
+        [row] = Job.objects.filter(pk=job.pk).annotate(**conditions).values_list(*conditions)
+        matches |= {scope for scope, is_matched in zip(restricted, row, strict=True) if is_matched}
+    return matches
