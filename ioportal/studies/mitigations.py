@@ -21,12 +21,16 @@ def log(mitigation: Mitigation, by: str) -> None:
 
 @transaction.atomic
 def change(mitigation: Mitigation, by: str, fields: Sequence[str]) -> None:
-    """Store changed fields of a mitigation; none leave it and its history as they are."""
-    if not fields:
-        return
-    mitigation.save()
-    names = [str(Mitigation._meta.get_field(name).verbose_name) for name in fields]  # noqa: SLF001  (documented meta API)
-    _record(mitigation, by, f"Changed: {', '.join(names)}.")
+    """Store changes of a mitigation.
+
+    Args:
+        mitigation: with its new values.
+        by: the user's name.
+        fields: labels of the changed fields; none leave it and its history as they are.
+    """
+    if fields:
+        mitigation.save()
+        _record(mitigation, by, f"Changed: {', '.join(fields)}.")
 
 
 def log_once(mitigations: Iterable[Mitigation]) -> None:

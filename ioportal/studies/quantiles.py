@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import Aggregate, FloatField
 
@@ -13,5 +15,5 @@ class Quantiles(Aggregate):
     template = "%(function)s(ARRAY[%(shares)s]) WITHIN GROUP (ORDER BY %(expressions)s)"
     output_field = ArrayField(FloatField())
 
-    def __init__(self, expression: str, shares: tuple[float, ...]) -> None:
-        super().__init__(expression, shares=", ".join(map(str, shares)))
+    def __init__(self, expression: str, shares: tuple[float, ...], **options: Any) -> None:
+        super().__init__(expression, shares=", ".join(map(str, shares)), **options)

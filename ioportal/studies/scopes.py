@@ -84,7 +84,7 @@ def matching(job: Job, scopes: Collection[str]) -> set[str]:
         of_job = {"pk" if kind is BATCH_JOBS else "batch_job": job.pk}
         jobs = kind.filter_set(query, queryset=kind.model.objects.filter(**of_job)).qs
         conditions[f"scope_{number}"] = Exists(jobs)
-    matches = {scope for scope in scopes if not scope}
+    matches: set[str] = {scope for scope in scopes if not scope}
     if conditions:
         [row] = Job.objects.filter(pk=job.pk).annotate(**conditions).values_list(*conditions)
         matches |= {scope for scope, is_matched in zip(restricted, row, strict=True) if is_matched}

@@ -4,32 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection
-from django.db.models import Count, DateTimeField, F, Func, IntegerField, Max, Min, Value
+from django.db.models import (
+    Aggregate,
+    Count,
+    DateTimeField,
+    F,
+    Func,
+    IntegerField,
+    Max,
+    Min,
+    Q,
+    Value,
+)
 from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import GreaterThan
 
-from ioportal.jobs.models import Job
+from ioportal.analysis.metrics import Source
+from ioportal.analysis.trends import missing_reads
+from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.jobs.runs import KNOWN_UNTIL, NODES
-from ioportal.site.models import ServerVersion
+from ioportal.site.models import ServerVersion, Target
+from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 from ioportal.studies.quantiles import Quantiles
+from ioportal.telemetry import coverage
+from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from django.db.models.expressions import Combinable
 
     from ioportal.analysis.metrics import Metric
+    from ioportal.analysis.timelines import Gap
     from ioportal.analysis.trends import Buckets
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
 
     Jobs = JobQuerySet | WorkloadJobQuerySet
     Row = tuple[int, dict[str, float | None]]  # a bucket's number and values
+
+_GAP_BINS = 400  # of a range: narrower gaps would be invisible on its chart
+# Known for every job, without observations.
+RECORDED = {Source.ACCOUNTING, Source.PANDA}
 
 # Columns and types of the rows of each function; those of `outcomes` are in `Records`.
 USE: dict[str, type[float]] = {
@@ -91,6 +112,8 @@ PANDA_RECORDS = Records(
     cores=F("core_count"),
     figure=FIGURES.__getitem__,
 )
+
+RECORDS = {BATCH_JOBS.name: BATCH_RECORDS, PANDA_JOBS.name: PANDA_RECORDS}
 
 # The number of running jobs is constant between starts and ends of jobs. Edges of buckets are added
 # as changes by 0, so that no interval lies in two buckets. Changes at the same time are peers of
@@ -192,6 +215,54 @@ def spread(jobs: Jobs, records: Records, metric: Metric, buckets: Buckets) -> It
     )
     for bucket, n, (median, p90) in rows:
         yield bucket, {"n": n, "median": median, "p90": p90}
+
+
+def medians(
+    jobs: Jobs, records: Records, metrics: Iterable[Metric], buckets: Buckets, fewest: int
+) -> Iterator[Row]:
+    """Yield the medians of metrics among jobs that started in each bucket, without poor data.
+
+    Metrics known for fewer jobs than `fewest` are absent. One query for all metrics.
+    """
+    names = [metric.name for metric in metrics]
+    figures = {f"{name}_figure": records.figure(name) for name in names}
+    aggregates: dict[str, Aggregate] = {}
+    for metric in metrics:
+        is_known = Q(**{f"{metric.name}_figure__isnull": False}) & ~poor(metric)
+        aggregates[f"{metric.name}_n"] = Count("pk", filter=is_known)
+        aggregates[f"{metric.name}_median"] = Quantiles(
+            f"{metric.name}_figure", (0.5,), filter=is_known
+        )
+    rows: Any = (
+        jobs.filter(started_at__gte=buckets.start, started_at__lt=buckets.end)
+        .order_by()
+        .annotate(bucket=_Bucket("started_at", buckets), **figures)
+        .values("bucket")
+        .annotate(**aggregates)
+    )
+    for row in rows:
+        known = [name for name in names if row[f"{name}_n"] >= fewest]
+        yield row["bucket"], {name: row[f"{name}_median"][0] for name in known}
+
+
+def poor(metric: Metric) -> Q:
+    """Return the condition that the data of a metric is poor; records are never poor."""
+    is_poor = JobStatistics.Quality.POOR
+    if metric.source in RECORDED:
+        return Q(pk__in=[])
+    if metric.source is Source.JOB_STATS:
+        return Q(quality=is_poor) | Q(statistics__bytes_quality=is_poor)
+    return Q(quality=is_poor)
+
+
+def unread(start: datetime, end: datetime) -> list[Gap]:
+    """Return the intervals of [start, end) without reads of some or all MDT counters."""
+    mdts = {mdt.pk: mdt.poll_gap for mdt in Target.objects.filter(kind=Target.Kind.MDT)}
+    width = max([(end - start) / _GAP_BINS, *mdts.values()])
+    count = -(-(end - start) // width)
+    reads = coverage.read_in_bins(Coverage.Source.JOB_STATS, mdts.keys(), start, width, count)
+    edges = [min(end, start + number * width) for number in range(count + 1)]
+    return missing_reads(reads, edges)
 
 
 def upgrades(start: datetime, end: datetime) -> list[tuple[datetime, str]]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.analysis import trends
-from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Source, Unit
+from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Unit
 from ioportal.charts.timelines import Chart, Style
 from ioportal.studies import trends as questions
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
-from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
+from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS, RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ioportal.analysis.trends import Buckets
     from ioportal.studies.trends import Records
 
-# Known for every job, without observations.
-RECORDED = {Source.ACCOUNTING, Source.PANDA}
 _MEAN_AND_PEAK = "Mean and maximum in each interval."
 _HOURS = "{things} of each {unit}, times the hours of its run in each interval."
 

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
-from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
@@ -21,16 +20,13 @@ from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.jobs.models import JobStatistics
 from ioportal.reporting import formatting
 from ioportal.reporting.time_ranges import TimeRange
-from ioportal.site.models import Target
 from ioportal.studies import trends as questions
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.studies.populations import figures_version
-from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage
 from ioportal.times import ALL, RECENT
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
-from ioportal.web.trends.charts import OFFERED, RECORDED, Figures, Offered, chart_of
+from ioportal.web.trends.charts import OFFERED, Figures, Offered, chart_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +42,6 @@ ROWS_SHOWN = 100  # in the table of a page; exports have all
 DEFAULT = "90d"  # value of the parameter `last`
 _FROM_COUNTERS = {Source.JOB_STATS, Source.JOB_STATS_MDT}  # have gaps between reads
 _MOMENT = timedelta(milliseconds=1)
-_GAP_BINS = 400  # narrower gaps would be invisible
 
 
 @dataclass(frozen=True)
@@ -271,13 +266,7 @@ class TrendsPage(SelectedJobs):
         """Intervals without reads of MDT counters."""
         if self.window is None:
             return []
-        start, end = self.window.start, self.window.end
-        mdts = {mdt.pk: mdt.poll_gap for mdt in Target.objects.filter(kind=Target.Kind.MDT)}
-        width = max([(end - start) / _GAP_BINS, *mdts.values()])
-        count = -(-(end - start) // width)
-        reads = coverage.read_in_bins(Coverage.Source.JOB_STATS, mdts.keys(), start, width, count)
-        edges = [min(end, start + number * width) for number in range(count + 1)]
-        return trends.missing_reads(reads, edges)
+        return questions.unread(self.window.start, self.window.end)
 
     @cached_property
     def figures(self) -> Figures | None:
@@ -341,10 +330,6 @@ class TrendsPage(SelectedJobs):
 
     def _reliable_jobs(self, metric: Metric) -> Any:
         """Exclude jobs with poor data, unless the filters include them."""
-        poor = JobStatistics.Quality.POOR
-        if metric.source in RECORDED or poor in self.query.getlist("quality"):
+        if JobStatistics.Quality.POOR in self.query.getlist("quality"):
             return self.filtered
-        is_poor = Q(quality=poor)
-        if metric.source is Source.JOB_STATS:
-            is_poor |= Q(statistics__bytes_quality=poor)
-        return self.filtered.exclude(is_poor)
+        return self.filtered.exclude(questions.poor(metric))

@@ -1,0 +1,178 @@
+"""Change points of a population: days from which its metrics are at another level.
+
+What explains them is looked up in the log of mitigations and the upgrades of servers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.utils import timezone
+
+from ioportal.analysis import change_points, trends
+from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
+from ioportal.studies import scopes
+from ioportal.studies.models import DismissedChange, Mitigation
+from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.studies.trends import RECORDS, medians, upgrades
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+    from ioportal.studies.populations import JobKind
+    from ioportal.studies.trends import Jobs
+
+FEWEST_JOBS = 3  # of a day with a median
+_NEARBY = timedelta(days=1)
+_NAMES = {
+    BATCH_JOBS.name: (
+        "metadata_operations_per_node",
+        "duration_s",
+        "open_close_ratio",
+        "read_bytes_per_node",
+        "write_bytes_per_node",
+    ),
+    PANDA_JOBS.name: (
+        "panda_duration_s",
+        "panda_setup_s",
+        "panda_wait_s",
+        "panda_cpu_efficiency",
+    ),
+}
+_METRICS = {metric.name: metric for metric in (*METRICS, *PANDA_METRICS)}
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A metric and its levels before and after a change."""
+
+    metric: Metric
+    before: float
+    after: float
+
+    @property
+    def ratio(self) -> float:
+        """Return after / before."""
+        return self.after / self.before
+
+    @property
+    def size(self) -> float:
+        """The size of the change, as the absolute logarithm of its ratio."""
+        return abs(float(np.log(self.ratio)))
+
+
+@dataclass(frozen=True)
+class Change:
+    """Changes of metrics within a day, the largest first."""
+
+    day: date
+    effects: tuple[Effect, ...]
+
+    @property
+    def largest(self) -> Effect:
+        """The largest effect."""
+        return self.effects[0]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A change with what explains it: mitigations and server upgrades within a day."""
+
+    change: Change
+    mitigations: tuple[Mitigation, ...]
+    upgrades: tuple[str, ...]
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether anything explains it."""
+        return bool(self.mitigations or self.upgrades)
+
+
+def changes(kind: JobKind, jobs: Jobs, start: datetime, end: datetime) -> list[Change]:
+    """Find the changes in the daily medians of the main metrics of jobs, in order; one query."""
+    days = trends.buckets(start, end, trends.Step.DAY, timezone.get_current_timezone())
+    metrics = [_METRICS[name] for name in _NAMES[kind.name]]
+    columns: dict[str, tuple[list[int], list[float]]] = {m.name: ([], []) for m in metrics}
+    rows = sorted(medians(jobs, RECORDS[kind.name], metrics, days, FEWEST_JOBS), key=_bucket)
+    for number, values in rows:
+        for name, value in values.items():
+            if value is not None:
+                columns[name][0].append(number)
+                columns[name][1].append(value)
+    first = timezone.localdate(start)
+    found = [
+        (first + timedelta(days=int(numbers[point.position])), effect)
+        for metric in metrics
+        for numbers, values_of in [columns[metric.name]]
+        for point in change_points.change_points(
+            np.array(numbers, np.int64), np.array(values_of, np.float64)
+        )
+        for effect in [Effect(metric, point.before, point.after)]
+    ]
+    return list(_merged(found))
+
+
+def _bucket(row: tuple[int, object]) -> int:
+    return row[0]
+
+
+def _merged(found: Iterable[tuple[date, Effect]]) -> Iterator[Change]:
+    """Yield one change for all effects within a day, on the day of the largest."""
+    rest = sorted(found, key=lambda each: each[0])
+    while rest:
+        first = rest[0][0]
+        group = [each for each in rest if each[0] - first <= _NEARBY]
+        rest = rest[len(group) :]
+        group.sort(key=lambda each: -each[1].size)
+        yield Change(group[0][0], tuple(effect for _, effect in group))
+
+
+def explained(
+    found: Sequence[Change], scope: str, user: User, start: datetime, end: datetime
+) -> list[Explained]:
+    """Return changes with their explanations; dismissed ones are left out."""
+    if not found:
+        return []
+    dismissed = set(DismissedChange.objects.filter(scope=scope).values_list("day", flat=True))
+    margin = 2 * _NEARBY
+    logged = [
+        mitigation
+        for mitigation in Mitigation.objects.visible_to(user).changing_within(
+            start - margin, end + margin
+        )
+        if scopes.may_overlap(mitigation.scope, scope)
+    ]
+    upgraded = upgrades(start - margin, end + margin)
+    return [
+        Explained(
+            change,
+            tuple(each for each in logged if _is_near(change.day, each)),
+            tuple(
+                text for at, text in upgraded if abs(timezone.localdate(at) - change.day) <= _NEARBY
+            ),
+        )
+        for change in found
+        if not any(abs(day - change.day) <= _NEARBY for day in dismissed)
+    ]
+
+
+def _is_near(day: date, mitigation: Mitigation) -> bool:
+    """Return whether a mitigation began, was rolled out or was reverted within a day of `day`."""
+    roll_out = (mitigation.started_at, mitigation.complete_at)
+    reverted = [(mitigation.reverted_at, mitigation.reverted_at)] if mitigation.reverted_at else []
+    return any(
+        timezone.localdate(first) - _NEARBY <= day <= timezone.localdate(last) + _NEARBY
+        for first, last in chain([roll_out], reverted)
+    )
+
+
+def dismiss(scope: str, day: date, by: str) -> None:
+    """Store that a change needs no explanation; repeating it has no effect."""
+    DismissedChange.objects.get_or_create(scope=scope, day=day, defaults={"by": by})
