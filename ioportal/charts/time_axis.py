@@ -256,6 +256,7 @@ class Meaning(Enum):
     BREAK = "--warn"  # changed definition of counters
     FAULT = "--bad"  # possibly wrong figures nearby
     FLAG = "--accent"  # finding of a rule
+    MITIGATION = "--good"  # change made at the site
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ioportal.studies.trends import RECORDS, extent, unread, upgrades
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from django.contrib.auth.models import User
 
@@ -44,6 +45,12 @@ class BeforeAfter:
     remarks: tuple[str, ...] = ()
     reason: str = ""
     periods: tuple[Period, ...] = ()
+
+    @property
+    def named_periods(self) -> list[tuple[str, datetime, datetime]]:
+        """The periods with their names."""
+        names = ("Before", "After")
+        return [(name, *period) for name, period in zip(names, self.periods, strict=False)]
 
 
 def before_after(mitigation: Mitigation, user: User) -> BeforeAfter:

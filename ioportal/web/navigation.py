@@ -87,6 +87,7 @@ _SECTIONS = (
             Page("trends", "Trends", "trends"),
             Page("compare", "Compare", "compare"),
             Page("load_ramp", "Load ramp", "load_ramp"),
+            Page("mitigations", "Mitigations", "mitigation_list"),
         ),
     ),
     Section(

@@ -17,6 +17,7 @@ urlpatterns = [
     path("jobs/", include("ioportal.web.jobs.urls")),
     path("load-ramp/", include("ioportal.web.load_ramp.urls")),
     path("mails/", include("ioportal.web.mails.urls")),
+    path("mitigations/", include("ioportal.web.mitigations.urls")),
     path("overview/", include("ioportal.web.overview.urls")),
     path("panda/", include("ioportal.web.panda.urls")),
     path("populations/", include("ioportal.web.populations.urls")),

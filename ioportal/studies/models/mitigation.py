@@ -9,6 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
+from ioportal.analysis.ratios import in_words
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -132,14 +133,10 @@ class Mitigation(models.Model):
 
     @property
     def expectation(self) -> str:
-        """The expected effect in words: 'Opens: 4 times less'."""
+        """The expected effect in words: metric, and how many times it falls or rises."""
         if not self.metric_title or self.factor is None:
             return self.metric_title
-        if self.factor == 1:
-            return f"{self.metric_title}: no change"
-        falls = self.factor < 1
-        times = 1 / self.factor if falls else self.factor
-        return f"{self.metric_title}: {times:.3g} times {'less' if falls else 'more'}"
+        return f"{self.metric_title}: {in_words(self.factor)}"
 
     @property
     def link_list(self) -> list[str]:

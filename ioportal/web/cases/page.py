@@ -11,7 +11,7 @@ from django.db.models import Case as Conditional
 from django.db.models import Q, Value, When
 from django.shortcuts import get_object_or_404
 
-from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
+from ioportal.alerts.models import Answer, CaseDecision, Notification, NotificationCase
 from ioportal.flags import latest_data
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.reporting import flags
@@ -23,6 +23,7 @@ from ioportal.reporting.cases import (
     summaries,
     with_places,
 )
+from ioportal.studies.models import Mitigation
 from ioportal.web.cases.flags_by_week import FlagsByWeek
 
 if TYPE_CHECKING:
@@ -136,6 +137,20 @@ class CasePage:
             return events
         own = Q(kind=CaseEvent.Kind.ANSWERED, by=self._user.get_username())
         return events.filter(Q(kind__in=_PUBLIC_EVENTS, by="") | own)
+
+    @cached_property
+    def mitigations(self) -> list[Mitigation]:
+        """The mitigations that were logged from it, for staff."""
+        logged = Mitigation.objects.visible_to(self._user).filter(case_key=self.case.pk)
+        return list(logged) if self._user.is_staff else []
+
+    @cached_property
+    def fixes(self) -> set[int]:
+        """The events that offer to log a mitigation: answers of the owner that it is fixed."""
+        if not self._user.is_staff or self.mitigations:
+            return set()
+        answered = Q(kind=CaseEvent.Kind.ANSWERED, text__startswith=Answer.Kind.FIXED.label)
+        return set(self.case.events.filter(answered).values_list("pk", flat=True))
 
     @property
     def facts(self) -> dict[str, Any]:

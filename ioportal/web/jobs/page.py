@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from ioportal.ingest.data_quality import late_accounting
 from ioportal.jobs import panda_jobs, rpc_reports
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
-from ioportal.reporting import impacts, job_facts, listed_flags
+from ioportal.reporting import impacts, job_facts, listed_flags, mitigation_marks
 from ioportal.reporting.contacts import contact
 from ioportal.reporting.flag_history import job_marks
 from ioportal.reporting.job_facts import Comparison
@@ -161,11 +161,14 @@ class JobPage:
     @cached_property
     def timelines(self) -> list[Timeline]:
         """Charts of the range."""
-        marks = job_marks((row.flag for row in self.flags), self.job.ended_at)
+        marks = [
+            *job_marks((row.flag for row in self.flags), self.job.ended_at),
+            *mitigation_marks.for_job(self.job, self._range, self._request.user),
+        ]
         return [Timeline(kind, self._series, self._range, marks) for kind in KINDS]
 
     def timeline(self, name: str) -> Timeline | None:
-        """Return one chart, without marks of flags; None if there is none of this name."""
+        """Return one chart by name, without marks of flags and mitigations; None: unknown."""
         kind = BY_NAME.get(name)
         return Timeline(kind, self._series, self._range) if kind else None
 

@@ -31,7 +31,8 @@ class LatencyChart:
     @property
     def figure(self) -> Figure:
         """The chart for Plotly."""
-        return charts.figure(self.chart, self.steps, self.section.window.axis)
+        section = self.section
+        return charts.figure(self.chart, self.steps, section.window.axis, section.marks)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class SourceChart:
         section = self.section
         chart = replace(section.chart, colours=lambda names: {n: section.colours[n] for n in names})
         links = {layer.name: layer.address for layer in section.layers if layer.address}
-        return charts.figure(chart, self.steps, section.window.axis, links=links)
+        return charts.figure(chart, self.steps, section.window.axis, section.marks, links=links)
 
     @property
     def latency(self) -> LatencyChart | None:

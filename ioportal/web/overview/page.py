@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from ioportal.reporting import impacts
+from ioportal.reporting import impacts, mitigation_marks
 from ioportal.reporting.principals import BYS
 from ioportal.web.overview import query
 from ioportal.web.overview.metrics import SECTIONS
@@ -42,7 +42,8 @@ class OverviewPage:
     @property
     def sections(self) -> list[Section]:
         """The sections, in order."""
-        return [section(self.query, self._user) for section in SECTIONS.values()]
+        marks = mitigation_marks.for_servers(self.window, self._user)
+        return [section(self.query, self._user, marks) for section in SECTIONS.values()]
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:

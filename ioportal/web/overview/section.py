@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.activity.top_consumers import Amount, Bin, PrincipalKey
+    from ioportal.charts.time_axis import Mark
     from ioportal.charts.timelines import Chart
     from ioportal.flags.models import Flag
     from ioportal.reporting.contacts import Contact
@@ -84,9 +85,10 @@ class Section(Observation):
     latest_title: str
     chart: Chart
 
-    def __init__(self, query: OverviewQuery, user: User) -> None:
+    def __init__(self, query: OverviewQuery, user: User, marks: Sequence[Mark] = ()) -> None:
         super().__init__(query.window)
         self.query = query
+        self.marks = marks
         self._user = user
 
     def _rows(self, level: Level) -> top_consumers.Rows:

@@ -9,6 +9,7 @@ from django.http import Http404
 from django.shortcuts import render
 from django.views.decorators.http import conditional_page, require_safe
 
+from ioportal.reporting import mitigation_marks
 from ioportal.web.common import exports
 from ioportal.web.overview.metrics import SECTIONS
 from ioportal.web.overview.page import OverviewPage
@@ -39,7 +40,8 @@ def section(request: UserRequest, name: str) -> HttpResponseBase:
         query = OverviewQuery.from_query(request.GET)
     except ValidationError as error:
         return exports.invalid_query({"range": error.messages})
-    section = SECTIONS[name](query, request.user)
+    marks = mitigation_marks.for_servers(query.window, request.user)
+    section = SECTIONS[name](query, request.user, marks)
     if exports.requested_format(request):
         about = section.about if exports.requested_format(request) == "json" else {}
         rows = section.export_rows()

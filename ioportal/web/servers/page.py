@@ -13,7 +13,7 @@ from django.http import Http404
 
 from ioportal.activity import host_operations, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting import impacts
+from ioportal.reporting import impacts, mitigation_marks
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
 from ioportal.site.models import Server, Target
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ioportal.activity.operation_times import OperationTime
     from ioportal.activity.top_clients import Client
     from ioportal.analysis.timelines import Steps
+    from ioportal.charts.time_axis import Mark
     from ioportal.reporting.impacts import ImpactRow
 
 LIST_COLUMNS = (
@@ -202,7 +203,16 @@ class ServerPage:
         if name not in kinds or self.window is None or self._series is None:
             raise Http404("There is no such chart.")
         kind, series = kinds[name], self._series
-        return StepsChart(kind.chart, kind.steps(series), lambda: series.marks, self.window)
+        return StepsChart(
+            kind.chart,
+            kind.steps(series),
+            lambda: [*series.marks, *self._mitigation_marks],
+            self.window,
+        )
+
+    @cached_property
+    def _mitigation_marks(self) -> list[Mark]:
+        return mitigation_marks.for_servers(self.window, self._user) if self.window else []
 
     def about_chart(self, chart: StepsChart) -> dict[str, object]:
         """Return the members of a chart's JSON export next to its rows."""

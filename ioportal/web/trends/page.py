@@ -18,7 +18,7 @@ from ioportal.analysis.trends import MAX_BUCKETS, Buckets, Step
 from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.jobs.models import JobStatistics
-from ioportal.reporting import formatting
+from ioportal.reporting import formatting, mitigation_marks
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.studies import trends as questions
 from ioportal.studies.cache import cached, visibility_key
@@ -114,6 +114,12 @@ class Trend:
         """The number of rows that only the exports have."""
         return max(0, len(self.buckets) - ROWS_SHOWN)
 
+    def marked(self, meaning: Meaning) -> list[dict[str, Any]]:
+        """Return the marks of one meaning for exports."""
+        return [
+            {"at": mark.at, "what": mark.text} for mark in self.marks if mark.meaning is meaning
+        ]
+
     @property
     def exports_url(self) -> str:
         """The URL of the export, without the format."""
@@ -144,7 +150,7 @@ class TrendsPage(SelectedJobs):
         """The time of all runs; None without runs."""
         if not self.is_valid:
             return None
-        extent = self._cached(
+        extent = self.cached(
             "extent", (), lambda: questions.extent(self.filtered, self.offered.records)
         )
         if extent is None:
@@ -255,11 +261,14 @@ class TrendsPage(SelectedJobs):
 
     @cached_property
     def marks(self) -> list[Mark]:
-        """Server upgrades in the period."""
+        """Mitigations and server upgrades in the period."""
         if self.window is None:
             return []
         upgrades = questions.upgrades(self.window.start, self.window.end)
-        return [Mark(at, text, Meaning.BREAK) for at, text in upgrades]
+        return [
+            *(Mark(at, text, Meaning.BREAK) for at, text in upgrades),
+            *mitigation_marks.for_population(self.unit_query(), self.window, self.user),
+        ]
 
     @cached_property
     def gaps(self) -> list[Gap]:
@@ -280,7 +289,7 @@ class TrendsPage(SelectedJobs):
         if figures is None:
             return
         names = tuple(names or self._requested_names)
-        frames = self._cached(
+        frames = self.cached(
             "trends",
             (names, figures.buckets.edges),
             lambda: {name: self._frame(name, figures) for name in names},
@@ -288,9 +297,7 @@ class TrendsPage(SelectedJobs):
         for name in names:
             yield self._trend(name, frames[name], figures.buckets)
 
-    def _cached(
-        self, name: str, key: tuple[object, ...], compute: Callable[[], _Result]
-    ) -> _Result:
+    def cached(self, name: str, key: tuple[object, ...], compute: Callable[[], _Result]) -> _Result:
         """Return a cached result over the selected jobs."""
         return cached(
             name,

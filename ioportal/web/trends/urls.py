@@ -6,5 +6,6 @@ from ioportal.web.trends import views
 
 urlpatterns = [
     path("", views.trends, name="trends"),
+    path("change-points/", views.change_points, name="change_points"),
     path("<slug:name>/", views.trend, name="trend"),
 ]

@@ -1,0 +1,57 @@
+"""Marks of mitigations on charts over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.studies import scopes
+from ioportal.studies.models import Mitigation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from django.contrib.auth.models import User
+
+    from ioportal.jobs.models import Job
+    from ioportal.reporting.time_ranges import TimeRange
+
+_LONGEST_LABEL = 60  # characters
+
+
+def for_job(job: Job, window: TimeRange, user: User) -> list[Mark]:
+    """Return the marks of the mitigations in a range whose scope has a job."""
+    mitigations = _within(window, user)
+    matches = scopes.matching(job, {each.scope for each in mitigations}) if mitigations else set()
+    return list(_marks(each for each in mitigations if each.scope in matches))
+
+
+def for_population(query: str, window: TimeRange, user: User) -> list[Mark]:
+    """Return the marks of the mitigations in a range whose scope may have jobs of a population."""
+    mitigations = _within(window, user)
+    return list(_marks(each for each in mitigations if scopes.may_overlap(each.scope, query)))
+
+
+def for_servers(window: TimeRange, user: User) -> list[Mark]:
+    """Return the marks of the mitigations in a range that concern all jobs, or a cluster's."""
+    return list(_marks(each for each in _within(window, user) if scopes.is_site_wide(each.scope)))
+
+
+def _within(window: TimeRange, user: User) -> list[Mitigation]:
+    return list(Mitigation.objects.visible_to(user).changing_within(window.start, window.end))
+
+
+def _marks(mitigations: Iterable[Mitigation]) -> Iterator[Mark]:
+    for mitigation in mitigations:
+        label = _label(mitigation.title)
+        yield Mark(mitigation.started_at, label, Meaning.MITIGATION)
+        if mitigation.completed_at:
+            yield Mark(mitigation.completed_at, f"{label}: complete", Meaning.MITIGATION)
+        if mitigation.reverted_at:
+            yield Mark(mitigation.reverted_at, f"{label}: reverted", Meaning.MITIGATION)
+
+
+def _label(title: str) -> str:
+    if len(title) <= _LONGEST_LABEL:
+        return title
+    return f"{title[:_LONGEST_LABEL].rstrip()}…"

@@ -1,0 +1,168 @@
+"""Forms that log, change and filter mitigations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.core.validators import URLValidator
+
+from ioportal.analysis.metrics import METRICS, PANDA_METRICS
+from ioportal.studies import mitigations, scopes
+from ioportal.studies.models import Mitigation
+from ioportal.time_fields import TimeField
+from ioportal.web.populations.references import read
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.http import QueryDict
+
+_MAX_LINKS = 20
+_MAX_URL = 500
+_LESS, _MORE, _SAME = "less", "more", "same"
+_METRIC_CHOICES = [
+    ("", "none"),
+    ("Batch jobs", [(metric.name, metric.title) for metric in METRICS]),
+    ("PanDA jobs", [(metric.name, metric.title) for metric in PANDA_METRICS]),
+]
+_is_url = URLValidator(schemes=["http", "https"])
+
+
+class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """All facts of a mitigation; the expected factor is a direction and a number of times."""
+
+    started_at = TimeField(label="Start")
+    completed_at = TimeField(
+        label="End of roll-out", required=False, help_text="Empty: it was made at once."
+    )
+    reverted_at = TimeField(label="Reverted", required=False, help_text="Empty: it is in force.")
+    scope = forms.CharField(
+        label="Jobs",
+        required=False,
+        strip=True,
+        max_length=scopes.MAX_LENGTH,
+        help_text="URL of a job list or population, its name, or filters. Empty: all jobs.",
+    )
+    metric = forms.ChoiceField(label="Metric", choices=_METRIC_CHOICES, required=False)
+    direction = forms.ChoiceField(
+        label="Expected change",
+        choices=[("", "unknown"), (_LESS, "falls"), (_MORE, "rises"), (_SAME, "does not change")],
+        required=False,
+    )
+    times = forms.FloatField(
+        label="Times",
+        min_value=1,
+        max_value=1e9,
+        required=False,
+        widget=forms.NumberInput({"step": "any"}),
+        help_text="4: to a quarter, or to four times the value.",
+    )
+
+    class Meta:
+        model = Mitigation
+        fields = (
+            *("title", "kind", "made_by", "started_at", "completed_at", "reverted_at", "scope"),
+            *("metric", "links", "notes", "cost", "fix", "fix_url", "is_public"),
+            *("source", "case_key"),
+        )
+        widgets = {
+            "links": forms.Textarea({"rows": 2}),
+            "notes": forms.Textarea({"rows": 4}),
+            "source": forms.HiddenInput,
+            "case_key": forms.HiddenInput,
+        }
+        help_texts = {
+            "made_by": "People or a team.",
+            "links": "One URL per line.",
+            "cost": "What it costs, such as memory of the nodes, or work.",
+            "is_public": "Users see it, with all of these facts, on their charts.",
+        }
+
+    def __init__(self, user: User, data: QueryDict | None = None, **options: Any) -> None:
+        super().__init__(data, **options)
+        self._user = user
+        self.fields["source"].required = False
+        factor = self.instance.factor or self.initial.get("factor")
+        if factor:
+            self.initial.update(_direction_of(factor))
+
+    def clean_scope(self) -> str:
+        """Return the filters of the jobs, without times."""
+        text: str = self.cleaned_data["scope"]
+        return scopes.scope_of(read(self._user, text).selection.filters) if text else ""
+
+    def clean_links(self) -> str:
+        """Require a web address in each line."""
+        links = self.cleaned_data["links"].split()
+        if len(links) > _MAX_LINKS:
+            raise ValidationError(f"More than {_MAX_LINKS} links.")
+        for link in links:
+            if len(link) > _MAX_URL:
+                raise ValidationError(f"{link[:64]!r}… is longer than {_MAX_URL} characters.")
+            try:
+                _is_url(link)
+            except ValidationError:
+                raise ValidationError(f"{link[:64]!r} is not a web address.") from None
+        return "\n".join(links)
+
+    def clean_source(self) -> str:
+        """Preserve the source of a stored mitigation."""
+        source: str = self.cleaned_data["source"]
+        return self.instance.source if self.instance.pk else source or Mitigation.Source.HAND
+
+    def clean(self) -> dict[str, Any]:
+        """Compute the expected factor."""
+        values: dict[str, Any] = super().clean() or {}
+        direction, times = values.get("direction"), values.get("times")
+        if direction and not values.get("metric") and "metric" not in self.errors:
+            self.add_error("metric", "Select the metric that is expected to change.")
+        if direction in {_LESS, _MORE} and not times and "times" not in self.errors:
+            self.add_error("times", "Enter how many times.")
+        if self.errors:
+            return values
+        factors = {_LESS: 1 / (times or 1), _MORE: times, _SAME: 1}
+        self.instance.factor = factors.get(direction or "")
+        return values
+
+    def save(self, commit: bool = True) -> Mitigation:  # noqa: ARG002, FBT001, FBT002  (Django's signature)
+        """Store the mitigation with an entry in its history."""
+        mitigation: Mitigation = self.instance
+        by = self._user.get_username()
+        if mitigation.pk:
+            changed = [str(self.fields[name].label).lower() for name in self.changed_data]
+            mitigations.change(mitigation, by, changed)
+        else:
+            mitigations.log(mitigation, by)
+        return mitigation
+
+
+def _direction_of(factor: float) -> dict[str, str]:
+    """Return the fields of a factor."""
+    if factor == 1:
+        return {"direction": _SAME}
+    times = 1 / factor if factor < 1 else factor
+    return {"direction": _LESS if factor < 1 else _MORE, "times": f"{times:.4g}"}
+
+
+class ListFilterForm(forms.Form):
+    """Filters of the list of mitigations."""
+
+    kind = forms.ChoiceField(choices=[("", "all kinds"), *Mitigation.Kind.choices], required=False)
+    jobs = forms.CharField(
+        label="Concerns jobs",
+        required=False,
+        max_length=scopes.MAX_LENGTH,
+        widget=forms.TextInput({"placeholder": "user=alice, or the URL of a job list"}),
+    )
+    start = TimeField(label="Started after", required=False)
+    end = TimeField(label="Started before", required=False)
+
+    def __init__(self, user: User, data: QueryDict) -> None:
+        super().__init__(data, auto_id="filter_%s")
+        self._user = user
+
+    def clean_jobs(self) -> str:
+        """Return the filters of the jobs, without times."""
+        text: str = self.cleaned_data["jobs"].strip()
+        return scopes.scope_of(read(self._user, text).selection.filters) if text else ""

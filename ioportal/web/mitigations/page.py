@@ -1,0 +1,133 @@
+"""The pages of mitigations: the list, and one mitigation with its periods before and after."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.core.paginator import Paginator
+from django.http import QueryDict
+from django.urls import reverse
+from django.utils import timezone
+
+from ioportal.reporting.population_filters import population_text
+from ioportal.studies import scopes
+from ioportal.studies.before_after import before_after
+from ioportal.studies.models import Mitigation
+from ioportal.studies.populations import kind_in
+from ioportal.web.common import job_kinds
+from ioportal.web.mitigations.forms import ListFilterForm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.contrib.auth.models import User
+    from django.core.paginator import Page
+
+    from ioportal.studies.before_after import BeforeAfter
+
+PER_PAGE = 50
+COLUMNS = (
+    *("id", "title", "kind", "made_by", "started_at", "completed_at", "reverted_at", "scope"),
+    *("metric", "factor", "links", "notes", "cost", "fix", "fix_url", "source", "is_public"),
+    "simulated",
+)
+
+
+def row(mitigation: Mitigation) -> tuple[Any, ...]:
+    """Return the values of `COLUMNS`."""
+    return tuple(getattr(mitigation, name) for name in COLUMNS)
+
+
+class MitigationList:
+    """The mitigations that a user may see, filtered by a query."""
+
+    def __init__(self, user: User, query: QueryDict) -> None:
+        self._user = user
+        self._query = query
+        self.form = ListFilterForm(user, query)
+        self.is_filtered = any(query.get(name) for name in self.form.fields)
+
+    @property
+    def errors(self) -> dict[str, list[str]]:
+        """Errors of the filters."""
+        return {name: list(map(str, errors)) for name, errors in self.form.errors.items()}
+
+    @cached_property
+    def rows(self) -> list[Mitigation]:
+        """The mitigations, latest first; none if a filter is invalid."""
+        if not self.form.is_valid():
+            return []
+        values = self.form.cleaned_data
+        visible = Mitigation.objects.visible_to(self._user)
+        if values["kind"]:
+            visible = visible.filter(kind=values["kind"])
+        if values["start"]:
+            visible = visible.filter(started_at__gte=values["start"])
+        if values["end"]:
+            visible = visible.filter(started_at__lt=values["end"])
+        latest_first = visible.order_by("-started_at", "-pk")
+        return [each for each in latest_first if scopes.may_overlap(each.scope, values["jobs"])]
+
+    @cached_property
+    def page(self) -> Page[Mitigation]:
+        """The page of the query."""
+        return Paginator(self.rows, PER_PAGE).get_page(self._query.get("page"))
+
+    @property
+    def simulated(self) -> bool:
+        """Whether a mitigation on the page is simulated."""
+        return any(each.simulated for each in self.page)
+
+    @property
+    def listed(self) -> Iterator[tuple[Mitigation, str]]:
+        """Yield the mitigations of the page with their scopes as text."""
+        for each in self.page:
+            yield each, population_text(each.scope)
+
+
+class MitigationPage:
+    """One mitigation as far as a user may see its jobs."""
+
+    def __init__(self, mitigation: Mitigation, user: User) -> None:
+        self.mitigation = mitigation
+        self._user = user
+
+    @property
+    def scope_text(self) -> str:
+        """The jobs that it concerns."""
+        return population_text(self.mitigation.scope)
+
+    @property
+    def jobs_url(self) -> str:
+        """The list of its jobs."""
+        return job_kinds.list_url(kind_in(QueryDict(self.mitigation.scope)), self.mitigation.scope)
+
+    @property
+    def trends_url(self) -> str:
+        """The trends of its jobs around it."""
+        metric = {"metric": self.mitigation.metric} if self.mitigation.metric else {}
+        around = {"start": "", "end": ""}
+        if self.before_after.periods:
+            before, after = self.before_after.periods
+            local = timezone.localtime
+            around = {"start": local(before[0]).isoformat(), "end": local(after[1]).isoformat()}
+        options = urlencode({**metric, **around, "step": "day"})
+        return f"{reverse('trends')}?{'&'.join(filter(None, [self.mitigation.scope, options]))}"
+
+    @cached_property
+    def before_after(self) -> BeforeAfter:
+        """The jobs to compare."""
+        return before_after(self.mitigation, self._user)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The mitigation as one JSON object."""
+        periods = self.before_after
+        return {
+            **dict(zip(COLUMNS, row(self.mitigation), strict=True)),
+            "before": periods.before,
+            "after": periods.after,
+            "remarks": list(periods.remarks),
+        }

@@ -1,0 +1,99 @@
+"""Change points of selected jobs, as proposals to log a mitigation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils import timezone
+
+from ioportal.analysis.ratios import in_words
+from ioportal.reporting.formatting import with_unit
+from ioportal.studies import change_points, scopes
+from ioportal.studies.models import Mitigation
+from ioportal.web.trends.page import TrendsPage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ioportal.studies.change_points import Effect, Explained
+
+COLUMNS = ("day", "metric", "before", "after", "ratio", "mitigations", "upgrades")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change of the jobs' metrics, what explains it, and how to log what does."""
+
+    explained: Explained
+    scope: str
+
+    @property
+    def effects(self) -> list[str]:
+        """Its effects as text, largest first."""
+        return [effect_text(effect) for effect in self.explained.change.effects]
+
+    @property
+    def log_url(self) -> str:
+        """The form that logs a mitigation, filled in with the day, the jobs and the effect."""
+        largest = self.explained.change.largest
+        day = datetime.combine(self.explained.change.day, time())
+        values = {
+            "started_at": timezone.make_aware(day).isoformat(),
+            "scope": self.scope,
+            "metric": largest.metric.name,
+            "factor": f"{largest.ratio:.3g}",
+            "source": Mitigation.Source.CHANGE_POINT.value,
+        }
+        return f"{reverse('log_mitigation')}?{urlencode(values)}"
+
+
+def effect_text(effect: Effect) -> str:
+    """Return an effect as text: the metric, how it changed, and its values."""
+    metric = effect.metric
+    before, after = (with_unit(value, metric.unit) for value in (effect.before, effect.after))
+    return f"{metric.title} {in_words(effect.ratio)} ({before} to {after})"
+
+
+class ChangePointsPage(TrendsPage):
+    """Change points of selected jobs in a period."""
+
+    @property
+    def scope(self) -> str:
+        """The filters of the jobs, without times."""
+        return scopes.scope_of(self.unit_query())
+
+    @cached_property
+    def proposals(self) -> list[Proposal]:
+        """Change points, latest first; dismissed ones are left out."""
+        if self.window is None:
+            return []
+        start, end = self.window.start, self.window.end
+        found = self.cached(
+            "change-points",
+            (start, end),
+            lambda: change_points.changes(self.job_kind, self.filtered, start, end),
+        )
+        scope = self.scope
+        explained = change_points.explained(found, scope, self.user, start, end)
+        return [Proposal(each, scope) for each in reversed(explained)]
+
+    @property
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield a row of `COLUMNS` for each metric that changed."""
+        for proposal in self.proposals:
+            explained = proposal.explained
+            for effect in explained.change.effects:
+                yield (
+                    explained.change.day.isoformat(),
+                    effect.metric.name,
+                    effect.before,
+                    effect.after,
+                    effect.ratio,
+                    [mitigation.title for mitigation in explained.mitigations],
+                    list(explained.upgrades),
+                )
