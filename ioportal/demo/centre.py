@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.management import call_command
@@ -25,6 +26,9 @@ CLUSTER, ANALYSIS_CLUSTER, MDS, NFS = "titan", "rhea", "atlas2-mds1", "titan-nfs
 YEAR: Path = settings.BASE_DIR / "var/demo"  # logs of the past year
 TODAY: Path = settings.BASE_DIR / "var/live"  # logs of today, and the configuration of its agent
 PAST = TODAY / "past"
+PILOTS = {"user": "hepprod", "name": "atlas_pilot"}  # the campaign's jobs, as filters
+_ZONE = ZoneInfo("America/New_York")
+_STORY_ENDS = date(2017, 10, 30)
 _PEOPLE: Path = settings.BASE_DIR / "ioportal/demo/people.toml"
 _PORTAL = "http://127.0.0.1:8000"  # the address of `make serve`, for agents
 _MAILS_WAIT = timedelta(minutes=1)
@@ -54,6 +58,12 @@ class Dates:
             YEAR.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(asdict(dates)))
         return cls(**json.loads(path.read_text()))
+
+
+def shifted(moment: datetime) -> datetime:
+    """Return a local time of the story, shifted by whole days like the simulator's."""
+    shift = date.fromisoformat(Dates.stored().ends) - _STORY_ENDS
+    return (moment + shift).replace(tzinfo=_ZONE)
 
 
 def simulate(*arguments: str) -> None:

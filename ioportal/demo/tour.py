@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 from django.core.cache import cache
 from django.db.models import Count, Max
@@ -17,9 +16,6 @@ from ioportal.flags.models import Case
 from ioportal.jobs.models import Job
 from ioportal.telemetry.models import ImpactWindow
 
-_ZONE = ZoneInfo("America/New_York")
-_STORY_ENDS = date(2017, 10, 30)
-_PILOTS = {"user": "hepprod", "name": "atlas_pilot"}  # the campaign's jobs, as filters
 _WEEK_JOBS = 1_175
 _MANY_OPERATIONS = 2_000_000
 _LATEST = timedelta(hours=2)
@@ -50,14 +46,14 @@ class Period(NamedTuple):
     @property
     def pilots(self) -> dict[str, str]:
         """The filters of the campaign's jobs in this period."""
-        return {**_PILOTS, "start": self.start.isoformat(), "end": self.end.isoformat()}
+        return {**centre.PILOTS, "start": self.start.isoformat(), "end": self.end.isoformat()}
 
     @property
     def started(self) -> dict[str, object]:
         """The look-ups of the campaign's jobs that started in this period."""
         return {
-            "owner": _PILOTS["user"],
-            "name": _PILOTS["name"],
+            "owner": centre.PILOTS["user"],
+            "name": centre.PILOTS["name"],
             "started_at__gte": self.start,
             "started_at__lt": self.end,
         }
@@ -97,6 +93,11 @@ def _stops() -> list[Stop]:
             ),
         ),
         Stop(
+            "What was changed, and when",
+            "Mitigations of the year: what was expected, and the periods to compare.",
+            reverse("mitigation_list"),
+        ),
+        Stop(
             "Who was flagged, and why",
             "The rule, its threshold, the evidence and the contact.",
             _case(),
@@ -115,11 +116,8 @@ def _stops() -> list[Stop]:
 
 
 def _period(start: str, end: str) -> Period:
-    """Return a part of the story in local time, shifted by whole days like the simulator's."""
-    shift = date.fromisoformat(centre.Dates.stored().ends) - _STORY_ENDS
-    first, last = (
-        (datetime.fromisoformat(text) + shift).replace(tzinfo=_ZONE) for text in (start, end)
-    )
+    """Return a part of the story, of local times, in the year of the demo."""
+    first, last = (centre.shifted(datetime.fromisoformat(text)) for text in (start, end))
     return Period(first, last)
 
 

@@ -7,7 +7,7 @@ from ioportal.flags import cases
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.jobs.models import WorkloadJob
 from ioportal.site.models import Server
-from ioportal.studies.models import Population
+from ioportal.studies.models import Mitigation, Population
 from tests.logs import at
 
 
@@ -90,6 +90,7 @@ def page_names(job, alice):
         recipient="alice", address="alice@example.org", state=Notification.State.SENT,
         subject="Your jobs", text="Hello Alice", html="<p>Hello Alice</p>", finished_at=at("14:00"),
     )  # fmt: skip
+    mitigation = Mitigation.objects.create(title="Fix", kind="code", started_at=at("12:30"))
     mail.images.create(name="timeline-1", png=b"PNG")
     mail.cases.create(case_id=flag.case_id, value=flag.value, rule_version=1)
     return {
@@ -104,4 +105,5 @@ def page_names(job, alice):
         "test": test.pk,
         "mail": mail.pk,
         "answer": answers.key_of(mail),
+        "mitigation": mitigation.pk,
     }

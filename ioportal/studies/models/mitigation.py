@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
+from ioportal.analysis import ratios
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
-from ioportal.analysis.ratios import in_words
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -136,7 +136,7 @@ class Mitigation(models.Model):
         """The expected effect in words: metric, and how many times it falls or rises."""
         if not self.metric_title or self.factor is None:
             return self.metric_title
-        return f"{self.metric_title}: {in_words(self.factor)}"
+        return f"{self.metric_title} {ratios.expected(self.factor)}"
 
     @property
     def link_list(self) -> list[str]:

@@ -59,6 +59,15 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         help_text="4: to a quarter, or to four times the value.",
     )
 
+    field_order = (
+        *("title", "kind", "made_by", "started_at", "completed_at", "reverted_at", "scope"),
+        *("metric", "direction", "times", "cost", "fix", "fix_url", "links", "notes", "is_public"),
+    )
+
+    fix_url = forms.URLField(
+        label="Link of the fix", required=False, max_length=_MAX_URL, assume_scheme="https"
+    )
+
     class Meta:
         model = Mitigation
         fields = (

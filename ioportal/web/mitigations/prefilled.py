@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.db import models
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
 
 _FROM_QUERY = ("title", "kind", "started_at", "scope", "metric", "source")
 _TITLE_LENGTH = 120
-_FIXED = f"{Answer.Kind.FIXED.label}. "  # of the text of an answer
-_LARGEST_KEY = models.BigAutoField.MAX_BIGINT
+_FIXED = f"{Answer.Kind.FIXED.label}."  # of the text of an answer
+_MAX_DIGITS = 18  # of a key
 
 
 def initial(request: HttpRequest, user: User) -> dict[str, Any]:
@@ -32,24 +31,29 @@ def initial(request: HttpRequest, user: User) -> dict[str, Any]:
         user: a member of staff.
     """
     query = request.GET
-    case = query.get("case", "")
-    if case.isdecimal() and int(case) <= _LARGEST_KEY:
+    if key := _key(query.get("case", "")):
         visible = Case.objects.visible_to(user).select_related("filesystem")
-        return _from_case(get_object_or_404(visible, pk=int(case)), query.get("event", ""), request)
+        event = _key(query.get("event", ""))
+        return _from_case(get_object_or_404(visible, pk=key), event, request)
     values: dict[str, Any] = {name: query[name] for name in _FROM_QUERY if query.get(name)}
     if factor := _factor(query.get("factor", "")):
         values["factor"] = factor
     return {"started_at": timezone.now().replace(microsecond=0), **values}
 
 
-def _from_case(case: Case, event: str, request: HttpRequest) -> dict[str, Any]:
+def _key(text: str) -> int:
+    """Return a key; 0: the text is none."""
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else 0
+
+
+def _from_case(case: Case, event: int, request: HttpRequest) -> dict[str, Any]:
     answer = _answer(case, event)
-    said = answer.text.removeprefix(_FIXED) if answer else case.resolution
+    said = answer.text.removeprefix(_FIXED).strip() if answer else case.resolution
     place = f" on {case.filesystem}" if case.filesystem else ""
     about = f"Case {case.pk}: {case.title}{place}."
     at = answer.at if answer else case.resolved_at
     return {
-        "title": (said.strip().splitlines() or [case.title])[0][:_TITLE_LENGTH],
+        "title": (said.splitlines() or [case.title])[0][:_TITLE_LENGTH],
         "made_by": answer.by if answer else case.resolved_by,
         "started_at": at or timezone.now().replace(microsecond=0),
         "scope": _scope(case),
@@ -60,10 +64,8 @@ def _from_case(case: Case, event: str, request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _answer(case: Case, event: str) -> CaseEvent | None:
-    if not event.isdecimal() or int(event) > _LARGEST_KEY:
-        return None
-    return case.events.filter(pk=int(event), kind=CaseEvent.Kind.ANSWERED).first()
+def _answer(case: Case, event: int) -> CaseEvent | None:
+    return case.events.filter(pk=event, kind=CaseEvent.Kind.ANSWERED).first() if event else None
 
 
 def _scope(case: Case) -> str:

@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.analysis.ratios import in_words
-from ioportal.reporting.formatting import with_unit
+from ioportal.analysis import ratios
+from ioportal.reporting.formatting import human, with_unit
 from ioportal.studies import change_points, scopes
 from ioportal.studies.models import Mitigation
 from ioportal.web.trends.page import TrendsPage
@@ -55,8 +55,8 @@ class Proposal:
 def effect_text(effect: Effect) -> str:
     """Return an effect as text: the metric, how it changed, and its values."""
     metric = effect.metric
-    before, after = (with_unit(value, metric.unit) for value in (effect.before, effect.after))
-    return f"{metric.title} {in_words(effect.ratio)} ({before} to {after})"
+    before, after = human(effect.before, metric.unit), with_unit(effect.after, metric.unit)
+    return f"{metric.title} {ratios.measured(effect.ratio)} ({before} to {after})"
 
 
 class ChangePointsPage(TrendsPage):

@@ -65,6 +65,12 @@ PAGES = {  # and their parameters
     "/mails/preview/": ["case", "flag"],
     "/mails/preview/html/": ["case", "flag"],
     "/answers/{answer}/fixed/": [],
+    "/mitigations/": ["kind", "jobs", "start", "end", "page", "format"],
+    "/mitigations/log/": [
+        *("case", "event", "title", "kind", "started_at", "scope", "metric", "factor", "source")
+    ],
+    "/mitigations/{mitigation}/": ["format"],
+    "/mitigations/{mitigation}/edit/": [],
     "/overview/": ["last", "by", "start", "end"],
     "/overview/operations/": ["last", "by", *RANGE],
     "/overview/rpcs/": ["last", "by", *RANGE],
@@ -96,6 +102,7 @@ PAGES = {  # and their parameters
     "/load-ramp/bins/": LOAD_RAMP,
     "/load-ramp/over-time/": LOAD_RAMP,
     "/trends/": TRENDS,
+    "/trends/change-points/": TRENDS,
     "/trends/opens/": TRENDS,
     "/users/": ["user", "project", *LIST, "start", "end"],
     "/users/alice/": [*RANGE, "step"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ioportal import commands
-from ioportal.demo import centre, loading, log_in, stages
+from ioportal.demo import centre, loading, log_in, mitigations, stages
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser
@@ -34,3 +34,4 @@ class Command(commands.Command):
             centre.remove_past()
         log_in.create()
         centre.send_mails_at_once()
+        mitigations.log()
