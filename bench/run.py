@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bench import (
     agent,
     capacity,
+    change_points,
     comparison,
     counters,
     evaluation,
@@ -34,6 +35,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "memory": memory.measure,
     "counters": counters.measure,
     "pages": pages.measure,
+    "change-points": change_points.measure,
     "overview": overview.measure,
     "judging": evaluation.measure,
     "comparison": comparison.measure,

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
+from django.http import QueryDict
 
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
 from ioportal.studies import mitigations, scopes
 from ioportal.studies.models import Mitigation
+from ioportal.studies.populations import PANDA_JOBS, kind_in
 from ioportal.time_fields import TimeField
 from ioportal.web.populations.references import read
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
-    from django.http import QueryDict
 
 _MAX_LINKS = 20
 _MAX_URL = 500
@@ -26,6 +27,7 @@ _METRIC_CHOICES = [
     ("Batch jobs", [(metric.name, metric.title) for metric in METRICS]),
     ("PanDA jobs", [(metric.name, metric.title) for metric in PANDA_METRICS]),
 ]
+_OF_PANDA = {metric.name for metric in PANDA_METRICS}
 _is_url = URLValidator(schemes=["http", "https"])
 
 
@@ -128,6 +130,9 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
             self.add_error("metric", "Select the metric that is expected to change.")
         if direction in {_LESS, _MORE} and not times and "times" not in self.errors:
             self.add_error("times", "Enter how many times.")
+        kind = kind_in(QueryDict(values.get("scope", "")))
+        if values.get("metric") in _OF_PANDA and kind is not PANDA_JOBS:
+            self.add_error("metric", "Select PanDA jobs (unit=panda), or a metric of batch jobs.")
         if self.errors:
             return values
         factors = {_LESS: 1 / (times or 1), _MORE: times, _SAME: 1}

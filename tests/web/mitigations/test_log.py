@@ -49,6 +49,7 @@ def test_staff_log_a_mitigation_with_scope_and_expectation(as_staff):
         ("scope", "user=" + "a" * 3_000, "at most 2000 characters"),
         ("links", "javascript:alert(1)", "is not a web address."),
         ("fix_url", "javascript:alert(1)", "Enter a valid URL."),
+        ("metric", "panda_wait_s", "Select PanDA jobs (unit=panda)"),
         ("direction", "less", "Select the metric that is expected to change."),
         ("times", "0.5", "greater than or equal to 1"),
         ("case_key", "x", "Enter a whole number."),

@@ -52,14 +52,15 @@ def test_users_have_marks_of_public_mitigations_only(as_alice, heavy_job):
 def test_trends_have_marks_unless_filters_exclude_each_other(as_staff):
     log(title="Mine", scope="user=alice")
     log(title="Long " * 20, scope="user=bob")
+    log(title="Pilots", scope="name=pilot")
 
     def titles(query):
         about = json_of(as_staff.get(f"/trends/opens/?format=json{query}"))
         return [mark["what"] for mark in about["mitigations"]]
 
-    assert titles("&user=alice") == ["Mine"]
-    assert titles("&user=charlie") == []
-    assert [title[:6] for title in titles("")] == ["Mine", "Long L"]
+    assert titles("&user=alice") == ["Mine", "Pilots"]
+    assert titles("&user=alice&name=relax") == ["Mine"]
+    assert [title[:6] for title in titles("")] == ["Mine", "Long L", "Pilots"]
     assert max(map(len, titles(""))) <= 61
 
 

@@ -48,7 +48,7 @@ def test_a_change_is_proposed_and_fills_in_the_form(as_staff):
     link = re.search(r'href="(/mitigations/log/[^"]+)"', text_of(page))[1]
     initial = as_staff.get(link.replace("&amp;", "&")).context["form"].initial
 
-    assert "1 July 2017: Duration fell" in words_of(page)
+    assert "1 July 2017 : Duration fell" in words_of(page)
     assert "What was it?" in words_of(page)
     assert initial["started_at"] == "2017-07-01T00:00:00+00:00"
     assert (initial["scope"], initial["metric"]) == ("user=alice", "duration_s")
