@@ -246,10 +246,10 @@ def test_every_metric_shows_formula_and_source(page):
 
 
 def test_the_number_of_queries_is_bounded(page, django_assert_num_queries):
-    with django_assert_num_queries(42):
+    with django_assert_num_queries(43):
         page()
 
 
 def test_a_short_range_needs_as_many_queries_as_the_run(page, django_assert_num_queries):
-    with django_assert_num_queries(42):
+    with django_assert_num_queries(43):
         page("?start=2017-07-05T12:05:00Z&end=2017-07-05T12:05:05Z")

@@ -193,9 +193,9 @@ def test_launches_need_no_further_queries(page, new_job, django_assert_num_queri
     job = new_job({})
     Launch.objects.create(cluster=job.cluster, job=job, name="0")
     page(job)
-    with django_assert_num_queries(26):
+    with django_assert_num_queries(27):
         page(job)
     for number in range(1, 20):
         Launch.objects.create(cluster=job.cluster, job=job, name=str(number))
-    with django_assert_num_queries(26):
+    with django_assert_num_queries(27):
         page(job)

@@ -229,9 +229,9 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs(
 ):
     as_staff.get(f"/overview/rpcs/?{RANGE}")
 
-    with django_assert_num_queries(21):
+    with django_assert_num_queries(22):
         as_staff.get(f"/overview/rpcs/?{RANGE}")
-    with django_assert_num_queries(23):
+    with django_assert_num_queries(24):
         as_staff.get(f"/overview/operations/?{RANGE}")
 
 
