@@ -44,13 +44,13 @@ class BeforeAfter:
     after: str = ""
     remarks: tuple[str, ...] = ()
     reason: str = ""
-    periods: tuple[Period, ...] = ()
+    spans: tuple[Period, ...] = ()
 
     @property
     def named_periods(self) -> list[tuple[str, datetime, datetime]]:
         """The periods with their names."""
         names = ("Before", "After")
-        return [(name, *period) for name, period in zip(names, self.periods, strict=False)]
+        return [(name, *period) for name, period in zip(names, self.spans, strict=False)]
 
 
 def before_after(mitigation: Mitigation, user: User) -> BeforeAfter:
@@ -66,7 +66,7 @@ def before_after(mitigation: Mitigation, user: User) -> BeforeAfter:
     both = (result.before, result.after)
     gaps = list(_gaps(both)) if not mitigation.metric or mitigation.metric in _FROM_COUNTERS else []
     before, after = (scopes.within(mitigation.scope, *period) for period in both)
-    return BeforeAfter(before, after, (*result.remarks, *gaps), periods=both)
+    return BeforeAfter(before, after, (*result.remarks, *gaps), spans=both)
 
 
 def _jobs(kind: JobKind, scope: str, user: User) -> Jobs:

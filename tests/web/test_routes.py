@@ -103,6 +103,7 @@ TABLE = [
     ("mails/<int:pk>/", "/mails/{mail}/", {"GET": A.OWNER, "POST": A.OWNERS_STAFF_ACTION}),
     ("mitigations/", "/mitigations/", {"GET": A.USERS}),
     ("mitigations/log/", "/mitigations/log/", {"GET": A.STAFF, "POST": A.STAFF}),
+    ("mitigations/what-worked/", "/mitigations/what-worked/", {"GET": A.USERS}),
     ("mitigations/<int:pk>/", "/mitigations/{mitigation}/", {"GET": A.STAFF_VIEW}),
     (
         "mitigations/<int:pk>/edit/",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -11,9 +12,9 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
+from ioportal.reporting import mitigation_effects
 from ioportal.reporting.population_filters import population_text
 from ioportal.studies import scopes
-from ioportal.studies.before_after import before_after
 from ioportal.studies.models import Mitigation
 from ioportal.studies.populations import kind_in
 from ioportal.web.common import job_kinds
@@ -25,14 +26,30 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.core.paginator import Page
 
-    from ioportal.studies.before_after import BeforeAfter
+    from ioportal.reporting.mitigation_effects import MeasuredEffect
 
 PER_PAGE = 50
+_MEASURED = 50  # latest mitigations of the catalogue
 COLUMNS = (
     *("id", "title", "kind", "made_by", "started_at", "completed_at", "reverted_at", "scope"),
     *("metric", "factor", "links", "notes", "cost", "fix", "fix_url", "source", "is_public"),
     "simulated",
 )
+
+
+EFFECT_COLUMNS = (
+    *("before", "after", "remarks", "jobs", "verdict", "scale", "estimate", "low", "high", "p"),
+    "conclusion",
+)
+
+
+def effect_row(measured: MeasuredEffect) -> tuple[Any, ...]:
+    """Return the values of `EFFECT_COLUMNS`; those of an effect are None if it is not measured."""
+    periods, effect = measured.periods, measured.effect
+    names = EFFECT_COLUMNS[4:-1]
+    figures = [getattr(effect, name) if effect else None for name in names]
+    jobs, remarks = list(measured.jobs), list(periods.remarks)
+    return periods.before, periods.after, remarks, jobs, *figures, measured.text
 
 
 def row(mitigation: Mitigation) -> tuple[Any, ...]:
@@ -109,25 +126,61 @@ class MitigationPage:
         """The trends of its jobs around it."""
         metric = {"metric": self.mitigation.metric} if self.mitigation.metric else {}
         around = {"start": "", "end": ""}
-        if self.before_after.periods:
-            before, after = self.before_after.periods
+        if self.measured.periods.spans:
+            before, after = self.measured.periods.spans
             local = timezone.localtime
             around = {"start": local(before[0]).isoformat(), "end": local(after[1]).isoformat()}
         options = urlencode({**metric, **around, "step": "day"})
         return f"{reverse('trends')}?{'&'.join(filter(None, [self.mitigation.scope, options]))}"
 
     @cached_property
-    def before_after(self) -> BeforeAfter:
-        """The jobs to compare."""
-        return before_after(self.mitigation, self._user)
+    def measured(self) -> MeasuredEffect:
+        """The periods to compare, and the effect on the expected metric."""
+        return mitigation_effects.measure(self.mitigation, self._user)
 
     @property
     def facts(self) -> dict[str, Any]:
         """The mitigation as one JSON object."""
-        periods = self.before_after
         return {
             **dict(zip(COLUMNS, row(self.mitigation), strict=True)),
-            "before": periods.before,
-            "after": periods.after,
-            "remarks": list(periods.remarks),
+            **dict(zip(EFFECT_COLUMNS, effect_row(self.measured), strict=True)),
         }
+
+
+class Catalogue:
+    """Mitigations of each kind with their measured effects, as far as a user may see both."""
+
+    columns = ("id", "title", "kind", "started_at", "metric", "factor", "cost", *EFFECT_COLUMNS)
+
+    def __init__(self, user: User) -> None:
+        self._user = user
+
+    @cached_property
+    def effects(self) -> list[MeasuredEffect]:
+        """The effects of the latest mitigations, by kind."""
+        visible = Mitigation.objects.visible_to(self._user).exclude(metric="")
+        latest = sorted(visible.order_by("-started_at", "-pk")[:_MEASURED], key=_order_of_kind)
+        return [mitigation_effects.measure(each, self._user) for each in latest]
+
+    @property
+    def by_kind(self) -> list[tuple[str, list[MeasuredEffect]]]:
+        """The effects with the titles of their kinds."""
+        groups = groupby(self.effects, key=lambda each: each.mitigation.get_kind_display())
+        return [(kind, list(effects)) for kind, effects in groups]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of the mitigations is simulated."""
+        return any(each.mitigation.simulated for each in self.effects)
+
+    @property
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield a row of `columns` for each effect."""
+        own = self.columns[: -len(EFFECT_COLUMNS)]
+        for each in self.effects:
+            facts = (getattr(each.mitigation, name) for name in own)
+            yield *facts, *effect_row(each)
+
+
+def _order_of_kind(mitigation: Mitigation) -> int:
+    return Mitigation.Kind.values.index(mitigation.kind)

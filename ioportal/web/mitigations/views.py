@@ -13,7 +13,7 @@ from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.mitigations import prefilled
 from ioportal.web.mitigations.forms import MitigationForm
-from ioportal.web.mitigations.page import COLUMNS, MitigationList, MitigationPage, row
+from ioportal.web.mitigations.page import COLUMNS, Catalogue, MitigationList, MitigationPage, row
 
 if TYPE_CHECKING:
     from django.http import HttpResponse, HttpResponseBase
@@ -32,6 +32,17 @@ def mitigation_list(request: UserRequest) -> HttpResponseBase:
         return exports.response(request, "mitigations", {}, COLUMNS, map(row, listed.rows))
     context = {"section": "mitigations", "listed": listed}
     return render(request, "mitigations/list.html", context)
+
+
+@require_safe
+@exports.accept("csv", "json")
+def catalogue(request: UserRequest) -> HttpResponseBase:
+    """Show what worked: mitigations by kind with their measured effects."""
+    page = Catalogue(request.user)
+    if exports.requested_format(request):
+        return exports.response(request, "what-worked", {}, page.columns, page.rows)
+    context = {"section": "mitigations", "page": page}
+    return render(request, "mitigations/what_worked.html", context)
 
 
 @require_safe

@@ -69,6 +69,7 @@ PAGES = {  # and their parameters
     "/mitigations/log/": [
         *("case", "event", "title", "kind", "started_at", "scope", "metric", "factor", "source")
     ],
+    "/mitigations/what-worked/": ["format"],
     "/mitigations/{mitigation}/": ["format"],
     "/mitigations/{mitigation}/edit/": [],
     "/overview/": ["last", "by", "start", "end"],
