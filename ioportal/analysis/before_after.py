@@ -1,8 +1,9 @@
 """The periods before and after a change, for a comparison.
 
 Both periods have the same length, in whole weeks if possible, since weekends differ from other
-days. They exclude the roll-out, and end where a neighbouring event begins: another change, or the
-upgrade of a server. An event too close to leave `SHORTEST` cannot be excluded, and is pointed out.
+days. They exclude the roll-out, and end at the nearest other event: another change, or the upgrade
+of a server. Events that would leave fewer days than a comparison needs cannot be told apart from
+the change: they are excluded like its roll-out, and measured together with it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-SHORTEST = timedelta(days=2)  # of a period
+from ioportal.analysis.comparison.results import MIN_DAYS
+
+SHORTEST = timedelta(days=MIN_DAYS)  # of a period, unless data ends earlier
 LONGEST = timedelta(weeks=4)
 _DAY = timedelta(days=1)
 _WEEK = timedelta(weeks=1)
@@ -30,11 +33,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Periods:
-    """Two periods of the same length, and remarks about what they could not exclude."""
+    """Two periods of the same length, and the events that are measured together."""
 
     before: Period
     after: Period
-    remarks: tuple[str, ...]
+    together: tuple[Event, ...]
 
 
 @dataclass(frozen=True)
@@ -57,38 +60,28 @@ def periods(
     """
     first, last = extent
     last = min(last, reverted) if reverted else last
-    if change.start - first < _DAY:
+    (start, stop), together = _joined(change, neighbours)
+    if start - first < _DAY:
         return NoPeriods("There is less than a day of data before it.")
-    if last - change.end < _DAY:
+    if last - stop < _DAY:
         return NoPeriods("There is less than a day of data after it.")
-    earlier = [e for e in neighbours if e.start < change.start and e.end <= change.start]
-    later = [e for e in neighbours if e.start > change.start and e.start >= change.end]
-    just_before = [e for e in earlier if change.start - e.end < SHORTEST]
-    just_after = [e for e in later if e.start - change.end < SHORTEST]
-    begin = max([first, *(e.end for e in earlier if e not in just_before)])
-    end = min([last, *(e.start for e in later if e not in just_after)])
-    length = _whole(min(change.start - begin, end - change.end, LONGEST))
-    before = (change.start - length, change.start)
-    after = (change.end, change.end + length)
-    remarks = [
-        f"{event.text}: at the same time. Its effect cannot be separated."
-        for event in neighbours
-        if event not in earlier and event not in later
-    ]
-    remarks += [
-        f"{event.text}: in the period {name}, too close to exclude."
-        for name, period, events in (("before", before, just_before), ("after", after, just_after))
-        for event in events
-        if _is_in(event, period)
-    ]
-    if length < SHORTEST:
-        remarks.append("The periods are shorter than two days.")
-    return Periods(before, after, tuple(remarks))
+    begin = max([first, *(each.end for each in neighbours if each.end < start)])
+    end = min([last, *(each.start for each in neighbours if each.start > stop)])
+    length = _whole(min(start - begin, end - stop, LONGEST))
+    return Periods((start - length, start), (stop, stop + length), tuple(together))
 
 
-def _is_in(event: Event, period: Period) -> bool:
-    start, end = period
-    return start <= event.start < end or (event.start < end and event.end > start)
+def _joined(change: Event, neighbours: list[Event]) -> tuple[Period, list[Event]]:
+    """Return the span of a change and of the events close to it, or to one of those; and these."""
+    start, stop = change.start, change.end
+    together: list[Event] = []
+    rest = sorted(neighbours, key=lambda each: each.start)
+    while close := [e for e in rest if e.start - stop < SHORTEST and start - e.end < SHORTEST]:
+        together += close
+        rest = [each for each in rest if each not in close]
+        start = min([start, *(each.start for each in close)])
+        stop = max([stop, *(each.end for each in close)])
+    return (start, stop), sorted(together, key=lambda each: each.start)
 
 
 def _whole(length: timedelta) -> timedelta:

@@ -66,7 +66,8 @@ def before_after(mitigation: Mitigation, user: User) -> BeforeAfter:
     both = (result.before, result.after)
     gaps = list(_gaps(both)) if not mitigation.metric or mitigation.metric in _FROM_COUNTERS else []
     before, after = (scopes.within(mitigation.scope, *period) for period in both)
-    return BeforeAfter(before, after, (*result.remarks, *gaps), spans=both)
+    together = [f"Measured together with: {each.text}." for each in result.together]
+    return BeforeAfter(before, after, (*together, *gaps), spans=both)
 
 
 def _jobs(kind: JobKind, scope: str, user: User) -> Jobs:
