@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -161,12 +160,6 @@ class Catalogue:
         visible = Mitigation.objects.visible_to(self._user).exclude(metric="")
         latest = sorted(visible.order_by("-started_at", "-pk")[:_MEASURED], key=_order_of_kind)
         return [mitigation_effects.measure(each, self._user) for each in latest]
-
-    @property
-    def by_kind(self) -> list[tuple[str, list[MeasuredEffect]]]:
-        """The effects with the titles of their kinds."""
-        groups = groupby(self.effects, key=lambda each: each.mitigation.get_kind_display())
-        return [(kind, list(effects)) for kind, effects in groups]
 
     @property
     def simulated(self) -> bool:

@@ -1,18 +1,14 @@
 """Change points on the trends page: proposals, explanations and dismissals."""
 
 import re
-from datetime import timedelta
 
-import numpy as np
 import pytest
-from django.core.cache import cache
 
-from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import ServerVersion
 from ioportal.studies.models import DismissedChange
 from tests.logs import at
 from tests.web.conftest import NOON
-from tests.web.mitigations.rows import DAY, log
+from tests.web.mitigations.rows import DAY, change_run_time, log
 from tests.web.reading import csv_of, text_of, words_of
 
 ADDRESS = "/trends/change-points/?user=alice&last=all"
@@ -20,27 +16,8 @@ ADDRESS = "/trends/change-points/?user=alice&last=all"
 
 @pytest.fixture(autouse=True)
 def _changed(cluster):
-    """Create forty days of jobs, five each, whose run time falls to a quarter on 1 July."""
-    rng = np.random.default_rng(1)
-    jobs, statistics = [], []
-    for number in range(200):
-        start = at("00:30") + DAY * (number // 5 - 24) + timedelta(hours=number % 5)
-        seconds = (4_000 if number < 100 else 1_000) * rng.lognormal(0, 0.1)
-        jobs.append(
-            Job(
-                cluster=cluster, batch_id=f"{number}", submitted_at=start, started_at=start,
-                ended_at=start + timedelta(seconds=seconds), owner="alice", name="relax",
-                precedence="", quality="good",
-            )
-        )  # fmt: skip
-        statistics.append(
-            JobStatistics(
-                job=jobs[-1], computed_at=NOON, quality="good", covered_share=1, duration_s=seconds
-            )
-        )
-    Job.objects.bulk_create(jobs)
-    JobStatistics.objects.bulk_create(statistics)
-    cache.clear()
+    """Create jobs of alice whose run time falls to a quarter on 1 July."""
+    change_run_time(cluster)
 
 
 def test_a_change_is_proposed_and_fills_in_the_form(as_staff):
