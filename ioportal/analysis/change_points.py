@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import ruptures
 from scipy.ndimage import median_filter
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ def change_points(days: Ints, medians: Floats) -> list[ChangePoint]:
     limit = _CLIPPED * deviation
     scaled = (usual + np.clip(logs - usual, -limit, limit)) / deviation
     penalty = _PENALTY * np.log(scaled.size) * (1 + correlation) / (1 - correlation)
-    import ruptures  # noqa: PLC0415  (takes a second: commands start without it)
-
     search = ruptures.KernelCPD(kernel="linear", min_size=_MIN_LEVEL_DAYS)
     edges = [0, *search.fit(scaled.reshape(-1, 1)).predict(pen=penalty)]
     return _large_changes(values, edges)

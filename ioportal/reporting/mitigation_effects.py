@@ -11,12 +11,14 @@ from django.urls import NoReverseMatch, reverse
 
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
 from ioportal.reporting.comparison_sentences import sentence
-from ioportal.studies.before_after import before_after
+from ioportal.studies.before_after import Surroundings
 from ioportal.studies.cache import visibility_key
 from ioportal.studies.comparisons import compare_arms
 from ioportal.studies.populations import Selection, kind_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.contrib.auth.models import User
 
     from ioportal.analysis.comparison.results import Effect, MetricComparison
@@ -68,9 +70,13 @@ class MeasuredEffect:
         return self.periods.reason or "No expected metric."
 
 
-def measure(mitigation: Mitigation, user: User) -> MeasuredEffect:
-    """Compare the jobs before and after a mitigation, as far as `user` may see them; cached."""
-    periods = before_after(mitigation, user)
+def measure(mitigations: Iterable[Mitigation], user: User) -> list[MeasuredEffect]:
+    """Compare the jobs before and after mitigations, as far as `user` may see them; cached."""
+    surroundings = Surroundings(user)
+    return [_measure(each, surroundings.before_after(each), user) for each in mitigations]
+
+
+def _measure(mitigation: Mitigation, periods: BeforeAfter, user: User) -> MeasuredEffect:
     metric = mitigation.metric
     if periods.reason or metric not in _METRICS:
         return MeasuredEffect(mitigation, periods, None)

@@ -135,7 +135,8 @@ class MitigationPage:
     @cached_property
     def measured(self) -> MeasuredEffect:
         """The periods to compare, and the effect on the expected metric."""
-        return mitigation_effects.measure(self.mitigation, self._user)
+        [measured] = mitigation_effects.measure([self.mitigation], self._user)
+        return measured
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -159,7 +160,7 @@ class Catalogue:
         """The effects of the latest mitigations, by kind."""
         visible = Mitigation.objects.visible_to(self._user).exclude(metric="")
         latest = sorted(visible.order_by("-started_at", "-pk")[:_MEASURED], key=_order_of_kind)
-        return [mitigation_effects.measure(each, self._user) for each in latest]
+        return mitigation_effects.measure(latest, self._user)
 
     @property
     def simulated(self) -> bool:
