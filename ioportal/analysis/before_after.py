@@ -2,7 +2,7 @@
 
 Both periods have the same length, in whole weeks if possible, since weekends differ from other
 days. They exclude the roll-out, and end at the nearest other event: another change, or the upgrade
-of a server. Events that would leave fewer days than a comparison needs cannot be told apart from
+of a server. Events that would leave fewer days than a comparison needs cannot be separated from
 the change: they are excluded like its roll-out, and measured together with it.
 """
 
@@ -56,7 +56,7 @@ def periods(
         change: the change and its roll-out.
         extent: time of the data.
         neighbours: other events that may have had an effect on the same jobs.
-        reverted: when the change was reverted; None: it is in force.
+        reverted: when the change was reverted; None: it is active.
     """
     first, last = extent
     last = min(last, reverted) if reverted else last

@@ -22,7 +22,7 @@ _KEY_PREFIX = "demo:"
 
 
 def log() -> None:
-    """Log the mitigations; those that are logged already stay unchanged."""
+    """Log the mitigations; logged ones are skipped."""
     mitigations.log_once(_mitigations())
 
 

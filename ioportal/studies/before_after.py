@@ -35,7 +35,7 @@ _FROM_COUNTERS = {
 class BeforeAfter:
     """Two queries of the jobs of a mitigation, before it and after it, with remarks.
 
-    `reason` states why there are none; "": there are.
+    `reason`: why there are none; "" otherwise.
     """
 
     before: str = ""
@@ -52,7 +52,7 @@ class BeforeAfter:
 
 
 class Surroundings:
-    """What else happened, and when there is data: loaded once for any number of mitigations."""
+    """Neighbouring events and times of data, loaded once for any number of mitigations."""
 
     def __init__(self, user: User) -> None:
         self._user = user

@@ -34,7 +34,7 @@ def change(mitigation: Mitigation, by: str, fields: Sequence[str]) -> None:
 
 
 def log_once(mitigations: Iterable[Mitigation]) -> None:
-    """Store mitigations with keys, without history; those whose keys exist stay unchanged."""
+    """Store mitigations with keys, without history; existing keys are skipped."""
     Mitigation.objects.bulk_create(mitigations, ignore_conflicts=True)
 
 

@@ -37,8 +37,8 @@ class MitigationQuerySet(models.QuerySet["Mitigation"]):
 class Mitigation(models.Model):
     """A change made at the site at one time, or rolled out in [started_at, completed_at).
 
-    Its scope is a population: the jobs that it concerns, at any time. Users see those that are
-    public; staff see, log and change all of them.
+    Its scope is a population: the jobs that it concerns, at any time. Users see public
+    mitigations. Staff see, log and change all.
     """
 
     class Kind(models.TextChoices):
@@ -69,14 +69,14 @@ class Mitigation(models.Model):
     kind = models.CharField(max_length=16, choices=Kind.choices)
     made_by = models.CharField("made by", max_length=100, blank=True)  # people or a team
     started_at = models.DateTimeField("start")
-    completed_at = models.DateTimeField("end of roll-out", null=True, blank=True)  # null: at once
-    reverted_at = models.DateTimeField("reverted", null=True, blank=True)  # null: in force
+    completed_at = models.DateTimeField("end of roll-out", null=True, blank=True)  # null: no roll-out
+    reverted_at = models.DateTimeField("reverted", null=True, blank=True)  # null: active
     scope = models.CharField(max_length=2_000, blank=True)  # as Population.query, without times
     metric = models.CharField("expected metric", max_length=40, blank=True)  # name in METRICS
     factor = models.FloatField(null=True, blank=True)  # expected: value after / value before
     links = models.TextField(blank=True)  # one URL per line
     notes = models.TextField(blank=True)
-    cost = models.CharField(max_length=200, blank=True)  # what it costs, in words
+    cost = models.CharField(max_length=200, blank=True)  # in words
     fix = models.CharField("upstream fix", max_length=16, choices=Fix.choices, blank=True)
     fix_url = models.URLField("link of the fix", max_length=500, blank=True)
     source = models.CharField(max_length=16, choices=Source.choices, default=Source.HAND)

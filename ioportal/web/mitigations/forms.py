@@ -36,9 +36,9 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
     started_at = TimeField(label="Start")
     completed_at = TimeField(
-        label="End of roll-out", required=False, help_text="Empty: it was made at once."
+        label="End of roll-out", required=False, help_text="Empty: no roll-out."
     )
-    reverted_at = TimeField(label="Reverted", required=False, help_text="Empty: it is in force.")
+    reverted_at = TimeField(label="Reverted", required=False, help_text="Empty: still active.")
     scope = forms.CharField(
         label="Jobs",
         required=False,
@@ -86,7 +86,7 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         help_texts = {
             "made_by": "People or a team.",
             "links": "One URL per line.",
-            "cost": "What it costs, such as memory of the nodes, or work.",
+            "cost": "Such as memory of the nodes, or work.",
             "is_public": "Users see it, with all of these facts, on their charts.",
         }
 

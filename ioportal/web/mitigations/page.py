@@ -43,7 +43,7 @@ EFFECT_COLUMNS = (
 
 
 def effect_row(measured: MeasuredEffect) -> tuple[Any, ...]:
-    """Return the values of `EFFECT_COLUMNS`; those of an effect are None if it is not measured."""
+    """Return the values of `EFFECT_COLUMNS`; figures are None without a measured effect."""
     periods, effect = measured.periods, measured.effect
     names = EFFECT_COLUMNS[4:-1]
     figures = [getattr(effect, name) if effect else None for name in names]
