@@ -47,7 +47,7 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
         "/load-ramp/": 28,
         "/load-ramp/bins/?unit=panda&format=json": 11,
         "/mitigations/": 4,
-        "/trends/change-points/": 22,
+        "/trends/change-points/": 19,
         "/users/?format=csv": 4,
         "/projects/": 7,
         "/ranking/": 16,
