@@ -69,7 +69,7 @@ class Mitigation(models.Model):
     kind = models.CharField(max_length=16, choices=Kind.choices)
     made_by = models.CharField("made by", max_length=100, blank=True)  # people or a team
     started_at = models.DateTimeField("start")
-    completed_at = models.DateTimeField("end of roll-out", null=True, blank=True)  # null: no roll-out
+    completed_at = models.DateTimeField("end of roll-out", null=True, blank=True)  # null: none
     reverted_at = models.DateTimeField("reverted", null=True, blank=True)  # null: active
     scope = models.CharField(max_length=2_000, blank=True)  # as Population.query, without times
     metric = models.CharField("expected metric", max_length=40, blank=True)  # name in METRICS
