@@ -134,9 +134,9 @@ def load(hours: pl.DataFrame, axis: Axis, marks: Marks) -> Figure:
         ``{"data": [...], "layout": {...}}``.
     """
     rows = hours.upsample("start", every="1h")
-    at = [axis.local(start) for start in rows["start"]]
+    at = [axis.place(start) for start in rows["start"]]
     highest = max(*hours["highest"], marks.knee or marks.safe)
-    ends = [axis.local(axis.start), axis.local(axis.end)]
+    ends = [axis.place(axis.start), axis.place(axis.end)]
     limit = marks.safe if marks.knee is None else marks.knee
     name = "highest steady load" if marks.knee is None else "knee"
     base = layout(axis, (), (), title="Load", unit=marks.unit, highest=highest)

@@ -222,7 +222,7 @@ class LoadRampPage(TrendsPage):
             return None
         cluster = self.filter.form.cleaned_data.get("cluster")
         population = Population(self.filtered, self.job_kind, self.offered.records, cluster)
-        result = self._cached(
+        result = self.cached(
             "load-ramp",
             (_CACHE_VERSION, self.load.name, buckets.edges),
             lambda: load_ramp.compute(population, self.load, buckets),
