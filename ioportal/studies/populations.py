@@ -129,21 +129,21 @@ def other_jobs(user: User, kind: JobKind, filters: str) -> Selection:
             anonymous.setlist(name, values)
     form = kind.filter_set(anonymous).form
     if form.is_valid():
-        for name, widened in (("start", _day_start), ("end", _day_end)):
+        for name, widened in (("start", day_start), ("end", day_end)):
             if time := form.cleaned_data[name]:
                 anonymous[name] = widened(time).isoformat()
     jobs = kind.filter_set(anonymous, queryset=kind.model.objects.hidden_from(user)).qs
     return Selection(kind, anonymous.urlencode(), visibility_key(user), jobs, is_anonymous=True)
 
 
-def _day_start(time: datetime) -> datetime:
+def day_start(time: datetime) -> datetime:
     """Return the latest midnight at or before a time, in the site's zone."""
     return timezone.localtime(time).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _day_end(time: datetime) -> datetime:
+def day_end(time: datetime) -> datetime:
     """Return the next midnight at or after a time, in the site's zone."""
-    midnight = _day_start(time)
+    midnight = day_start(time)
     return midnight if midnight == time else midnight + timedelta(days=1)
 
 

@@ -9,30 +9,35 @@ from ioportal.analysis.populations import MIN_GROUP, coarse
 from ioportal.analysis.trends import Buckets, Step
 from ioportal.jobs.models import Job
 from ioportal.studies import trends
-from ioportal.studies.cache import cached, statistics_version
+from ioportal.studies.cache import cached, statistics_version, visibility_key
+from ioportal.studies.populations import day_end, day_start
 from ioportal.studies.trends import BATCH_RECORDS
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from django.contrib.auth.models import User
 
-def nodes_in_use(start: datetime, end: datetime) -> float | None:
-    """Return the mean number of nodes in use in [start, end), in two digits.
 
-    None: fewer than ten jobs, which would be other users' single jobs.
+def nodes_in_use(user: User, start: datetime, end: datetime) -> float | None:
+    """Return the mean number of nodes in use on the days of [start, end), in two digits.
+
+    None: fewer than ten jobs that `user` may not see, or no jobs. Whole days and rounded figures
+    hide single jobs of other users.
     """
+    days = (day_start(start), day_end(end))
     return cached(
         "site-load",
-        (start, end),
-        lambda: _nodes_in_use(start, end),
+        (days, visibility_key(user)),
+        lambda: _nodes_in_use(user, Buckets(Step.YEAR, days, UTC)),
         statistics_version,
     )
 
 
-def _nodes_in_use(start: datetime, end: datetime) -> float | None:
-    jobs = Job.objects.filter(started_at__gte=start, started_at__lt=end)
-    if jobs.count() < MIN_GROUP:
+def _nodes_in_use(user: User, period: Buckets) -> float | None:
+    in_period = {"started_at__gte": period.start, "started_at__lt": period.end}
+    hidden = Job.objects.hidden_from(user).filter(**in_period).count()
+    if not user.is_staff and hidden < MIN_GROUP:
         return None
-    buckets = Buckets(Step.YEAR, (start, end), UTC)
-    [(_, use)] = trends.use(Job.objects.all(), BATCH_RECORDS, buckets)
-    return coarse(use["nodes_mean"] or 0.0)
+    [(_, use)] = trends.use(Job.objects.all(), BATCH_RECORDS, period)
+    return coarse(use["nodes_mean"] or 0.0) or None

@@ -155,7 +155,7 @@ class ComparisonPage:
     covariates = _COVARIATES
 
     def __init__(self, user: User, query: QueryDict) -> None:
-        self._user = user
+        self.user = user
         self.query = ComparisonQuery(user, query)
 
     # -- arms
@@ -207,7 +207,7 @@ class ComparisonPage:
     @cached_property
     def presets(self) -> dict[str, PresetForm]:
         """Forms of the presets, for the first arm or all jobs."""
-        return presets.unbound(self._user, self.arms[0].text if self.arms else "")
+        return presets.unbound(self.user, self.arms[0].text if self.arms else "")
 
     @property
     def upgrade_presets(self) -> list[tuple[datetime, str, str]]:
@@ -218,7 +218,7 @@ class ComparisonPage:
     @cached_property
     def saved_populations(self) -> list[tuple[Population, str]]:
         """Saved populations to select from, with their filters as text."""
-        visible = Population.objects.visible_to(self._user)
+        visible = Population.objects.visible_to(self.user)
         return [(population, population_text(population.query)) for population in visible]
 
     @cached_property
@@ -246,7 +246,7 @@ class ComparisonPage:
     @property
     def whole_population(self) -> Any:
         """The jobs of any time of the first arm's filters."""
-        return read(self._user, self.arms[0].query() or "user=").selection.jobs
+        return read(self.user, self.arms[0].query() or "user=").selection.jobs
 
     # -- results
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, time, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -14,11 +14,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.studies import trends as questions
-from ioportal.studies.populations import BATCH_JOBS
+from ioportal.studies.populations import BATCH_JOBS, day_end
 from ioportal.time_fields import TimeField
 from ioportal.web.comparisons.arms import read_arms
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.contrib.auth.models import User
 
     from ioportal.web.comparisons.arms import Arm
@@ -63,8 +65,8 @@ class MonthsForm(PresetForm):
         """Return the earlier period first: it is the reference."""
         base: Arm = self.cleaned_data["base"]
         latest = base.kind.filter_set(QueryDict("last=24h")).form
-        end = latest.cleaned_data["end"] if latest.is_valid() else timezone.now()
-        edges = [_midnight_after(end, -days) for days in (2 * MONTH_DAYS, MONTH_DAYS, 0)]
+        end = timezone.localtime(latest.cleaned_data["end"] if latest.is_valid() else None)
+        edges = [day_end(end - days * _DAY) for days in (2 * MONTH_DAYS, MONTH_DAYS, 0)]
         return [_during(base, edges[0], edges[1]), _during(base, edges[1], edges[2])]
 
 
@@ -133,11 +135,3 @@ def date_url(base: str, at: datetime) -> str:
 
 def _during(base: Arm, start: datetime, end: datetime) -> str:
     return base.query(**replace(base, start=start, end=end).times)
-
-
-def _midnight_after(moment: datetime, days: int) -> datetime:
-    """Return the first midnight at or after a time in the site's zone, and some days later."""
-    local = timezone.localtime(moment)
-    is_midnight = local.time() == time()
-    date = local.date() + (days if is_midnight else days + 1) * _DAY
-    return timezone.make_aware(datetime.combine(date, time()))

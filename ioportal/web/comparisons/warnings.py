@@ -57,7 +57,7 @@ def _load(page: ComparisonPage) -> Iterator[str]:
     loads = {
         arm.name: nodes
         for (start, end), arm in periods.items()
-        if start and end and (nodes := nodes_in_use(start, end))
+        if start and end and (nodes := nodes_in_use(page.user, start, end))
     }
     if loads and max(loads.values()) > _UNEQUAL_LOAD * min(loads.values()):
         texts = [f"{name}: {nodes:,.0f}" for name, nodes in loads.items()]

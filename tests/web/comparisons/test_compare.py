@@ -145,6 +145,25 @@ def test_warnings_name_other_explanations(as_staff, campaign):
     assert "Metadata operations: unknown for 20 % of the jobs of" in words
 
 
+@pytest.mark.parametrize("person", ["sam", "alice"])
+def test_an_unequal_load_of_the_site_is_a_warning(client, request, campaign, person):
+    campaign()
+    campaign("bob", (BEFORE, BEFORE))
+    Job.objects.filter(owner="bob", started_at__gte=CHANGED).update(node_count=500)
+    client.force_login(request.getfixturevalue(person))
+
+    assert "Unequal load of the site" in words_of(client.get(compare(*BOTH)))
+
+
+def test_few_jobs_of_others_do_not_show_the_load_of_the_site(as_alice, campaign):
+    campaign()
+    bobs = campaign("bob", (BEFORE, BEFORE))
+    Job.objects.filter(pk__in=[job.pk for job in bobs[9:48] + bobs[57:]]).delete()
+    Job.objects.filter(owner="bob", started_at__gte=CHANGED).update(node_count=5_000)
+
+    assert "Unequal load" not in words_of(as_alice.get(compare(*BOTH)))
+
+
 def test_arms_are_named_by_their_differences(as_staff, sam, campaign):
     campaign()
     campaign("bob")
@@ -341,7 +360,7 @@ def test_the_link_to_copy_has_absolute_times(as_staff, campaign):
 def test_results_are_cached_until_statistics_change(as_staff, campaign, django_assert_num_queries):
     campaign()
     cache.clear()
-    with django_assert_num_queries(66):
+    with django_assert_num_queries(64):
         as_staff.get(compare(*BOTH))
     with django_assert_num_queries(18):
         as_staff.get(compare(*BOTH))
