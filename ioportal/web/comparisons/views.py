@@ -70,7 +70,7 @@ def compare_preset(request: UserRequest, name: str) -> HttpResponse:
 
 @require_safe
 def compare_jobs(request: UserRequest) -> HttpResponseBase:
-    """Timelines of jobs over each other; ``add`` adds a job by its id or URL."""
+    """Overlaid timelines of jobs; ``add`` adds a job by its id or URL."""
     page = OverlayPage(request.user, request.GET)
     added = parameter(request, "add")
     if added and (job := overlay.find_job(request.user, added)):

@@ -1,4 +1,4 @@
-"""Timelines of jobs over each other; expected figures are those of `stories.heavy_job`."""
+"""Overlaid timelines of jobs; expected figures are those of `stories.heavy_job`."""
 
 import json
 import re
