@@ -47,19 +47,17 @@ class MeasuredEffect:
         return tuple(arm.jobs for arm in self.figures.arms) if self.figures else ()
 
     @property
+    def compare_query(self) -> str:
+        """The query of the comparison of both periods, with everyone else in them."""
+        arms = [("arm", self.periods.before), ("arm", self.periods.after)]
+        return urlencode([*arms, ("control", "others"), ("mitigation", self.mitigation.pk)])
+
+    @property
     def compare_url(self) -> str:
-        """The comparison of both periods with everyone else in them; "": nothing to compare."""
-        if self.periods.reason:
-            return ""
-        parameters = [
-            ("arm", self.periods.before),
-            ("arm", self.periods.after),
-            ("control", "others"),
-            ("mitigation", self.mitigation.pk),
-        ]
+        """The comparison of both periods; "": nothing to compare."""
         try:
-            return f"{reverse('compare')}?{urlencode(parameters)}"
-        except NoReverseMatch:
+            return "" if self.periods.reason else f"{reverse('compare')}?{self.compare_query}"
+        except NoReverseMatch:  # of an installation without this page
             return ""
 
     @property

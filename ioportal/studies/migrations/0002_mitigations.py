@@ -103,7 +103,6 @@ class Migration(migrations.Migration):
                             ("case", "from a case"),
                             ("answer", "from a user's answer"),
                             ("change-point", "from a change point"),
-                            ("api", "by the API"),
                         ],
                         default="hand",
                         max_length=16,

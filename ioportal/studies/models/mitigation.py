@@ -57,7 +57,6 @@ class Mitigation(models.Model):
         CASE = "case", "from a case"
         ANSWER = "answer", "from a user's answer"
         CHANGE_POINT = "change-point", "from a change point"
-        API = "api", "by the API"
 
     class Fix(models.TextChoices):
         REPORTED = "reported", "reported"
