@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.http import QueryDict
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
 from ioportal.reporting.comparison_sentences import sentence
@@ -55,10 +55,7 @@ class MeasuredEffect:
     @property
     def compare_url(self) -> str:
         """The comparison of both periods; "": nothing to compare."""
-        try:
-            return "" if self.periods.reason else f"{reverse('compare')}?{self.compare_query}"
-        except NoReverseMatch:  # of an installation without this page
-            return ""
+        return "" if self.periods.reason else f"{reverse('compare')}?{self.compare_query}"
 
     @property
     def text(self) -> str:

@@ -9,7 +9,7 @@ from ioportal.studies import scopes
 from ioportal.studies.models import Mitigation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from django.contrib.auth.models import User
 
@@ -26,10 +26,15 @@ def for_job(job: Job, window: TimeRange, user: User) -> list[Mark]:
     return list(_marks(each for each in mitigations if each.scope in matches))
 
 
-def for_population(query: str, window: TimeRange, user: User) -> list[Mark]:
-    """Return the marks of the mitigations in a range whose scope may have jobs of a population."""
-    mitigations = _within(window, user)
-    return list(_marks(each for each in mitigations if scopes.may_overlap(each.scope, query)))
+def for_populations(queries: Collection[str], window: TimeRange, user: User) -> list[Mark]:
+    """Return the marks of the mitigations in a range whose scope may have jobs of populations."""
+    return list(
+        _marks(
+            each
+            for each in _within(window, user)
+            if any(scopes.may_overlap(each.scope, query) for query in queries)
+        )
+    )
 
 
 def for_servers(window: TimeRange, user: User) -> list[Mark]:

@@ -210,7 +210,7 @@ def test_marks_are_lines_with_escaped_labels():
 
 def test_colours_are_tokens_of_the_page_or_the_palette():
     page = {"--accent", "--ink-soft", "--line", "--line-strong", "--gap"}
-    page |= {"--warn", "--bad", "--panel"}
+    page |= {"--good", "--warn", "--bad", "--panel"}
     marks = [Mark(at(1), "x", meaning) for meaning in Meaning]
     chart_figure = figure(LINES, steps((0, 30, 5, 1)), AXIS, marks)
 

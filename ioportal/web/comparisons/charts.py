@@ -23,7 +23,7 @@ from ioportal.charts.comparisons import Days, Distribution, Quantity, Ratio, Reg
 from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning
 from ioportal.charts.timelines import Chart, Style
 from ioportal.charts.trends import drawn_unit
-from ioportal.reporting import formatting
+from ioportal.reporting import formatting, mitigation_marks
 from ioportal.reporting.timelines import ROWS_SHOWN
 from ioportal.studies import trends as questions
 from ioportal.studies.arm_details import arm_jobs
@@ -375,6 +375,7 @@ def _marks(page: ComparisonPage, span: TimeRange) -> list[Mark]:
     return [
         *(Mark(at, "", Meaning.RUN) for at in sorted(bounds) if span.start < at < span.end),
         *(Mark(at, text, Meaning.BREAK) for at, text in page.upgrades),
+        *mitigation_marks.for_populations([arm.query() for arm in page.arms], span, page.user),
     ]
 
 

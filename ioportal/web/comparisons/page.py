@@ -22,7 +22,7 @@ from ioportal.studies.models import Population
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS
 from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
-from ioportal.web.comparisons import charts, presets
+from ioportal.web.comparisons import charts, moved_load, presets
 from ioportal.web.comparisons.arms import lowered
 from ioportal.web.comparisons.query import FEWEST_ARMS, ComparisonQuery
 from ioportal.web.comparisons.warnings import warnings
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ioportal.studies.populations import JobKind
     from ioportal.web.comparisons.arms import Arm
     from ioportal.web.comparisons.charts import Part
+    from ioportal.web.comparisons.moved_load import Place
     from ioportal.web.comparisons.presets import PresetForm
 
 _MINUS = "\N{MINUS SIGN}"
@@ -439,6 +440,11 @@ class ComparisonPage:
             for number, arm in enumerate(self.arms[1:])
         ]
 
+    @cached_property
+    def places(self) -> list[Place]:
+        """The load of filesystems and NFS servers in the periods of the arms, for staff."""
+        return moved_load.places(self)
+
     # -- charts, exports and links
 
     @cached_property
@@ -483,6 +489,10 @@ class ComparisonPage:
             "margin": self.query.margin,
             "conclusions": {arm.name: sentences for arm, sentences in self.verdicts},
             "warnings": self.warnings,
+            "load": [
+                {"place": place.name, "kind": place.kind, "operations_per_second": place.rates}
+                for place in self.places
+            ],
             "upgrades": [{"at": at, "what": what} for at, what in self.upgrades],
             "simulated": self.simulated,
         }

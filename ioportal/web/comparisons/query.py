@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from ioportal.analysis.comparison.results import MARGIN
 from ioportal.charts.arms import MOST_ARMS
 from ioportal.studies.comparisons import control_arm
+from ioportal.studies.models import Mitigation
 from ioportal.studies.population_values import Covariate
 from ioportal.web.comparisons.arms import Arm, read_arms
 from ioportal.web.populations.references import read
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FEWEST_ARMS = 2
 OTHERS, NONE = "others", "none"  # values of `control` other than populations
 _LARGEST_MARGIN = 50  # per cent
+_KEY_DIGITS = 18
 _KEPT = ("control", "covariate", "margin", "metric", "mitigation")
 
 
@@ -35,7 +37,7 @@ class ComparisonQuery:
 
     Parameters: `arm` (repeated, a saved population, filters, or the URL of a job list), `control`
     (`others`, `none`, or a population), `covariate`, `margin` in per cent, `metric` of the charts,
-    and `mitigation`, which links preserve.
+    and `mitigation`, whose periods the arms are.
     """
 
     def __init__(self, user: User, query: QueryDict) -> None:
@@ -158,6 +160,14 @@ class ComparisonQuery:
 
     def _address(self, arms: Sequence[str]) -> str:
         return urlencode({"arm": arms, **dict(self._given(*_KEPT))}, doseq=True)
+
+    @cached_property
+    def mitigation(self) -> Mitigation | None:
+        """The mitigation whose periods are compared; None: none that the user may see."""
+        text = self._query.get("mitigation", "")
+        if not (text.isascii() and text.isdigit() and len(text) <= _KEY_DIGITS):
+            return None
+        return Mitigation.objects.visible_to(self._user).filter(pk=text).first()
 
     @property
     def hidden(self) -> list[tuple[str, str]]:

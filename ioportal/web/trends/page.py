@@ -267,7 +267,7 @@ class TrendsPage(SelectedJobs):
         upgrades = questions.upgrades(self.window.start, self.window.end)
         return [
             *(Mark(at, text, Meaning.BREAK) for at, text in upgrades),
-            *mitigation_marks.for_population(self.unit_query(), self.window, self.user),
+            *mitigation_marks.for_populations([self.unit_query()], self.window, self.user),
         ]
 
     @cached_property

@@ -44,7 +44,7 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
         "/populations/histograms/opens/?format=json": 11,
         "/trends/jobs-ended/?format=json": 21,
         "/trends/opens/?format=json": 23,
-        "/load-ramp/": 28,
+        "/load-ramp/": 29,
         "/load-ramp/bins/?unit=panda&format=json": 11,
         "/mitigations/": 4,
         "/trends/change-points/": 19,

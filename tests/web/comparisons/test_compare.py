@@ -52,6 +52,29 @@ def test_the_conclusion_names_what_changed_and_what_did_not(as_staff, campaign):
     assert "48 jobs on 8 days of 1 user" in words
 
 
+def test_load_that_moved_to_an_nfs_server_is_shown_to_staff(
+    as_staff, alice, campaign, ingest, logs
+):
+    campaign()
+    apps = Filesystem.objects.create(name="apps")
+    Server.objects.create(name="nfs1", filesystem=apps, kind=Server.Kind.NFS)
+    for day, hours, calls in ((-2, 0, 0), (-2, 1, 360), (2, 0, 720), (2, 1, 2_160)):
+        text = f"rpc {calls} 0 0 0 0\nproc3 22 0 {calls}{' 0' * 20}\n"
+        at = CHANGED + timedelta(days=day, hours=hours)
+        ingest("nfsd", logs(f"{at:%d%H}", text), server="nfs1", at=at.isoformat())
+
+    about = json_of(as_staff.get(compare(*BOTH, format="json")))
+    words = words_of(as_staff.get(compare(*BOTH)))
+
+    # An hour before the change, and one after it: 360 and 1,440 calls; none in between count.
+    assert about["load"] == [
+        {"place": "nfs1", "kind": "NFS server", "operations_per_second": [0.1, 0.4]}
+    ]
+    assert "nfs1 NFS server 0.10 0.40 4.00" in words
+    as_staff.force_login(alice)
+    assert json_of(as_staff.get(compare(*BOTH, format="json")))["load"] == []
+
+
 def test_figures_are_those_of_numpy(as_staff, campaign):
     campaign()
     rows = json_of(as_staff.get(compare(*BOTH, covariate="none", format="json")))["rows"]
@@ -360,9 +383,9 @@ def test_the_link_to_copy_has_absolute_times(as_staff, campaign):
 def test_results_are_cached_until_statistics_change(as_staff, campaign, django_assert_num_queries):
     campaign()
     cache.clear()
-    with django_assert_num_queries(64):
+    with django_assert_num_queries(76):
         as_staff.get(compare(*BOTH))
-    with django_assert_num_queries(18):
+    with django_assert_num_queries(21):
         as_staff.get(compare(*BOTH))
     JobStatistics.objects.filter(job__started_at__lt=CHANGED).update(
         opens=77_777, computed_at=timezone.now()

@@ -52,6 +52,21 @@ def test_changes_close_together_are_measured_as_one(as_staff):
     assert HOSTILE not in text_of(page)
 
 
+def test_the_comparison_names_the_mitigation_and_marks_it(as_staff, alice):
+    fix = expect_duration(factor=0.25, title=HOSTILE)
+    address = as_staff.get(f"/mitigations/{fix.pk}/").context["page"].measured.compare_url
+    words = words_of(as_staff.get(address))
+    daily = as_staff.get(address).context["page"].part("days").figure["layout"]["annotations"]
+
+    assert f'before and after <a href="/mitigations/{fix.pk}/">' in text_of(as_staff.get(address))
+    assert "(expected: duration falls 4\N{MULTIPLICATION SIGN})" in words
+    assert "Duration fell 4.0" in words
+    assert any("b>x" in label["text"] for label in daily)
+    assert HOSTILE not in text_of(as_staff.get(address))
+    as_staff.force_login(alice)
+    assert f"/mitigations/{fix.pk}/" not in text_of(as_staff.get(address))  # not public
+
+
 def test_the_comparison_has_both_periods_and_a_control(as_staff):
     fix = expect_duration()
     measured = as_staff.get(f"/mitigations/{fix.pk}/").context["page"].measured

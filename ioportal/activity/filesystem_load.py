@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import polars as pl
 from django.db import connection
@@ -14,7 +14,10 @@ from ioportal.telemetry import services
 from ioportal.telemetry.models import IoWindow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
+
+    Period: TypeAlias = tuple[datetime, datetime]
 
 _MAX_READS = 400  # of a server: a year by day
 
@@ -54,27 +57,31 @@ class Load:
     observed_s: float
 
 
-def loads(start: datetime, end: datetime) -> list[Load]:
-    """Return the load of each filesystem and NFS server with data in [start, end), by name."""
-    return [*_filesystems(start, end), *_nfs_servers(start, end)]
+def loads(periods: Sequence[Period]) -> list[list[Load]]:
+    """Return the load of each filesystem and NFS server with data in each period, by name."""
+    filesystems = dict(Filesystem.objects.values_list("pk", "name"))
+    servers = list(Server.objects.filter(kind=Server.Kind.NFS))
+    names = METADATA_COUNTERS if servers else ()
+    counters = list(Counter.objects.filter(name__in=names).values_list("pk", flat=True))
+    return [
+        [*_filesystems(filesystems, *period), *_nfs_servers(servers, counters, *period)]
+        for period in periods
+    ]
 
 
-def _filesystems(start: datetime, end: datetime) -> list[Load]:
-    names = dict(Filesystem.objects.values_list("pk", "name"))
+def _filesystems(names: Mapping[int, str], start: datetime, end: datetime) -> list[Load]:
+    values = {"start": start, "end": end, "TOTAL": IoWindow.Basis.TOTAL.value}
     with connection.cursor() as cursor:
-        cursor.execute(
-            _FILESYSTEMS, {"start": start, "end": end, "TOTAL": IoWindow.Basis.TOTAL.value}
-        )
+        cursor.execute(_FILESYSTEMS, values)
         rows = cursor.fetchall()
     found = (Load(names[key], "filesystem", *figures) for key, *figures in rows if key in names)
     return sorted(found, key=lambda load: load.name)
 
 
-def _nfs_servers(start: datetime, end: datetime) -> list[Load]:
-    counters = Counter.objects.filter(name__in=METADATA_COUNTERS).values_list("pk", flat=True)
-    counted = pl.Series(list(counters), dtype=pl.Int64).implode()
-    found = []
-    for server in Server.objects.filter(kind=Server.Kind.NFS):
+def _nfs_servers(
+    servers: Iterable[Server], counters: list[int], start: datetime, end: datetime
+) -> Iterator[Load]:
+    for server in servers:
         # Counts before a reset are lost, so the whole interval is.
         known = services.differences(server.pk, start, end, _MAX_READS).filter(
             ~pl.col("is_reset"), pl.col("start") >= start, pl.col("end") <= end
@@ -82,6 +89,5 @@ def _nfs_servers(start: datetime, end: datetime) -> list[Load]:
         reads = known.select("start", "end").unique()
         seconds = float((reads["end"] - reads["start"]).dt.total_seconds(fractional=True).sum())
         if seconds:
-            calls = float(known.filter(pl.col("counter_id").is_in(counted))["samples"].sum())
-            found.append(Load(server.name, "NFS server", calls / seconds, calls, seconds))
-    return found
+            calls = float(known.filter(pl.col("counter_id").is_in(counters))["samples"].sum())
+            yield Load(server.name, "NFS server", calls / seconds, calls, seconds)
