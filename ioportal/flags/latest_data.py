@@ -5,11 +5,20 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from django.db.models import Min, Q
+
 from ioportal.activity import impact_totals
 from ioportal.analysis.rules.evidence import PEAK_SPAN
+from ioportal.ingest.models import DirtyTrace
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, ceil_to_window
+from ioportal.telemetry.models import (
+    Coverage,
+    DirtyImpact,
+    DirtyRpcs,
+    ceil_to_window,
+    floor_to_window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +52,27 @@ def timed_until() -> dict[int, datetime]:
     """Return the end of the traces and service statistics of each metadata server, if any."""
     servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
     return coverage.last_timed_by_server(servers)
+
+
+def evaluated_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
+    """Return up to when the impact of the latest data is computed, by metadata server.
+
+    Args:
+        ends: the result of `timed_until`.
+    """
+    recent = Q(pk__in=[])
+    for server, end in ends.items():
+        recent |= Q(server_id=server, end__gt=end - PEAK_SPAN)
+    by_window = DirtyRpcs.objects.filter(level=DirtyRpcs.Level.TEN_SECONDS)
+    traces, rpcs, impacts = (
+        rows.filter(recent).order_by().values_list("server_id").annotate(Min("start"))
+        for rows in (DirtyTrace.objects.all(), by_window, DirtyImpact.objects.all())
+    )
+    until = dict(ends)
+    for server, start in traces.union(rpcs, impacts):
+        earliest = max(floor_to_window(start), ends[server] - PEAK_SPAN)
+        until[server] = min(until[server], earliest)
+    return until
 
 
 def impact(ends: Mapping[int, datetime] | None = None) -> dict[PrincipalKey, ImpactTotal]:

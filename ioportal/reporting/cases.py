@@ -15,11 +15,13 @@ from ioportal.activity import principal_windows
 from ioportal.activity.impact_totals import ImpactTotal
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import latest_data
+from ioportal.flags.episodes import principal
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.jobs.models import Job
+from ioportal.reporting import episode_texts
 from ioportal.reporting.contacts import contacts
-from ioportal.reporting.flag_values import in_words, title_of, unit_of
-from ioportal.reporting.flags import about_principals, principal, subject_name
+from ioportal.reporting.flag_values import in_words, measured, title_of, unit_of
+from ioportal.reporting.flags import about_principals, subject_name
 from ioportal.reporting.principals import Name, named
 
 if TYPE_CHECKING:
@@ -104,8 +106,9 @@ class CaseSummary:
         lines.append(f"Flags: {figures.flags:,}, jobs: {figures.jobs:,}")
         if self.total:
             lines.append(f"Total: {self.total}")
-        lines.append(f"Highest: {self.highest}, threshold {self.threshold}")
-        lines.append(self.worst.advice if self.worst else "")
+        if self.worst:
+            lines.append(f"Highest: {measured(self.worst)}")
+            lines += [*episode_texts.of_flag(self.worst), self.worst.advice]
         return "\n".join(lines)
 
 

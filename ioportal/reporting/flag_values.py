@@ -55,3 +55,9 @@ def in_words(flag: Flag, number: str, value: float | None) -> str:
     if unit is None:
         return formatting.UNKNOWN if value is None else formatting.significant(value)
     return formatting.with_unit(value, unit)
+
+
+def measured(flag: Flag) -> str:
+    """Return the measure of a flag with its threshold."""
+    value, threshold = (in_words(flag, flag.measure, each) for each in (flag.value, flag.threshold))
+    return f"{value} (threshold {threshold})"

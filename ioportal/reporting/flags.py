@@ -10,8 +10,10 @@ from django.urls import reverse
 
 from ioportal.activity import principal_windows
 from ioportal.analysis.rules.rule import GROUPS, Subject
+from ioportal.flags.episodes import principal
 from ioportal.jobs.models import Job
-from ioportal.reporting.flag_values import in_words, title_of, unit_of
+from ioportal.reporting import episode_texts
+from ioportal.reporting.flag_values import in_words, measured, title_of, unit_of
 from ioportal.reporting.principals import Name, job_group_name, named
 from ioportal.telemetry.models import Principal
 
@@ -72,8 +74,8 @@ class FlagSummary:
         lines = [f"{flag.title} ({flag.get_severity_display()}): {self.subject.text}"]
         if job:
             lines.append(f"{job.cluster}, user {job.owner}, {job.node_count} nodes")
-        lines.append(f"{title_of(flag, flag.measure)}: {self.value}, threshold {self.threshold}")
-        lines.append(flag.advice)
+        lines.append(f"{title_of(flag, flag.measure)}: {measured(flag)}")
+        lines += [*episode_texts.of_flag(flag), flag.advice]
         return "\n".join(lines)
 
 
@@ -146,15 +148,6 @@ def subject_name(
         return Name(f"filesystem {filesystem.name}")
     known = names.get(principal_windows.principal_key(subject)) if kind == Subject.HOST else None
     return known or Name(f"{kind} {subject}")
-
-
-def principal(flag: Flag) -> PrincipalKey | None:
-    """Return the principal that a flag is about; None for users and filesystems."""
-    if flag.job_id:
-        return int(Principal.JOB), flag.job_id
-    if flag.subject_kind == Subject.HOST:
-        return principal_windows.principal_key(flag.subject)
-    return None
 
 
 def about_principals(principals: Iterable[PrincipalKey]) -> Q:

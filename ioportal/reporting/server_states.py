@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Max, Q, Sum
+from django.db.models import Q, Sum
 from django.utils import timezone
 
+from ioportal.activity import episodes
 from ioportal.analysis.rules.evidence import PEAK_SPAN
+from ioportal.flags import latest_data
+from ioportal.reporting import episode_texts
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.impacts import OUTERMOST, names_of
 from ioportal.site.models import Server
-from ioportal.telemetry import levels
 from ioportal.telemetry.models import ImpactWindow, Principal, ceil_to_window
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.activity.episodes import Episode
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.reporting.contacts import Contact
     from ioportal.reporting.principals import Name
@@ -37,12 +40,24 @@ _OVER = timedelta(minutes=1)  # without slow requests
 class Cause(NamedTuple):
     """Who slows down others at a server."""
 
-    name: Name
-    share: float  # of the server's work while it was slow
-    impact_s: float
-    is_estimated: bool
-    job: Name | None  # that causes most of a user's impact
+    name: Name  # of a job, if it causes most of a user's impact
+    episode: Episode  # of the same, whole: not only of the latest five minutes
     contact: Contact | None  # of a user
+
+    @property
+    def is_job(self) -> bool:
+        """Whether it is a single job."""
+        return self.episode.kind == Principal.JOB
+
+    @property
+    def times(self) -> str:
+        """How slow others' requests were."""
+        return episode_texts.times(self.episode)
+
+    @property
+    def interval(self) -> str:
+        """When they were slow, as far as it is known."""
+        return episode_texts.interval(self.episode)
 
 
 @dataclass(frozen=True)
@@ -50,16 +65,14 @@ class ServerState:
     """A metadata server in the latest five minutes of its data."""
 
     server: Server
-    until: datetime | None  # end of the latest data about the times of its requests
-    times: float | None = None  # others' slow requests / usual; None: about usual
-    times_now: float | None = None  # the same in the latest 30 s; None: not known to be slow
-    cause: Cause | None = None
-    slow_until: datetime | None = None  # end of the last window with impact of the cause
+    until: datetime | None  # up to when the times of its requests are evaluated
+    cause: Cause | None = None  # None: requests take about as long as usual
+    times_now: float | None = None  # others' requests / usual in the latest 30 s; None: not slow
 
     @property
     def is_over(self) -> bool:
         """Whether requests were slow, and are no longer."""
-        return bool(self.slow_until and self.until and self.until - self.slow_until >= _OVER)
+        return bool(self.cause and self.until and self.until - self.cause.episode.end >= _OVER)
 
     @property
     def is_late(self) -> bool:
@@ -72,14 +85,10 @@ class _Impact(NamedTuple):
     kind: int
     key: int
     impact_us: int
-    work_us: int
-    all_work_us: int
     others_us: int
     others_usual_us: int
-    estimated_us: int
     others_now_us: int
     others_usual_now_us: int
-    last: datetime  # start of the last window
 
     @property
     def principal(self) -> PrincipalKey:
@@ -92,13 +101,8 @@ class _Impact(NamedTuple):
         return self.others_us >= _SLOW_TIMES * self.others_usual_us
 
     @property
-    def times(self) -> float | None:
-        """Time of others' requests over the usual time; None: unknown."""
-        return self.others_us / self.others_usual_us if self.others_usual_us else None
-
-    @property
     def times_now(self) -> float | None:
-        """The same in the latest windows; None: without impact, or unknown."""
+        """Time of others' requests in the latest windows / usual; None: no impact, or unknown."""
         return self.others_now_us / self.others_usual_now_us if self.others_usual_now_us else None
 
 
@@ -109,31 +113,54 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
         user: a member of staff.
         ends: as `latest_data.timed_until` returns them.
     """
+    ends = latest_data.evaluated_until(ends)
     impacts = _impacts(ends)
     largest = {server: row for server, rows in impacts.items() if (row := _largest(rows))}
-    jobs = {server: job for server in largest if (job := _job(largest[server], impacts[server]))}
-    names = names_of({row.principal for row in (*largest.values(), *jobs.values())}, user)
+    causes = {server: _job(row, impacts[server]) or row for server, row in largest.items()}
+    whole = _episodes(causes, ends)
+    principals = {row.principal for row in (*largest.values(), *causes.values())}
+    names = names_of(principals, user)
     known = contacts((name.user for name in names.values()), user)
 
     def state(server: Server) -> ServerState:
-        row, job = largest.get(server.pk), jobs.get(server.pk)
-        if row is None:
-            return ServerState(server, ends.get(server.pk))
-        name = names[row.principal]
-        cause = Cause(
-            name,
-            row.work_us / row.all_work_us if row.all_work_us else 0,
-            row.impact_us / 1e6,
-            row.estimated_us > row.impact_us / 2,
-            names[job.principal] if job else None,
-            known.get(name.user),
+        until = ends.get(server.pk)
+        if server.pk not in whole:
+            return ServerState(server, until)
+        row, cause = largest[server.pk], causes[server.pk]
+        contact = known.get(names[row.principal].user)
+        return ServerState(
+            server,
+            until,
+            Cause(names[cause.principal], whole[server.pk], contact),
+            row.times_now,
         )
-        slow_until = row.last + levels.IMPACT.width
-        until = ends[server.pk]
-        return ServerState(server, until, row.times, row.times_now, cause, slow_until)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
-    return sorted(map(state, servers), key=lambda state: -(state.times or 0))
+    return sorted(map(state, servers), key=_slowest_first)
+
+
+def _slowest_first(state: ServerState) -> tuple[float, float]:
+    mean = state.cause.episode.mean_times if state.cause else None
+    return -(state.times_now or 0), -(mean or 0)
+
+
+def _episodes(
+    causes: Mapping[int, _Impact], ends: Mapping[int, datetime]
+) -> dict[int, Episode]:
+    """Return the latest episode of the cause at each server."""
+    if not causes:
+        return {}
+    until = [ends[server] for server in causes]
+    found = episodes.of_principals(
+        {row.principal for row in causes.values()},
+        min(until) - episodes.LOOK_BACK,
+        ceil_to_window(max(until)),
+    )
+    return {
+        episode.server_id: episode
+        for episode in sorted(found, key=lambda episode: episode.end)
+        if (cause := causes.get(episode.server_id)) and cause.principal == episode.principal
+    }
 
 
 def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
@@ -142,14 +169,12 @@ def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
     for server, end in ends.items():
         until = ceil_to_window(end)
         latest |= Q(server_id=server, start__gte=until - PEAK_SPAN, start__lt=until)
-        now |= Q(server_id=server, start__gte=until - _NOW)
+        now |= Q(server_id=server, start__gte=until - _NOW, start__lt=until)
     windows = ImpactWindow.objects.filter(latest, kind__in=[*OUTERMOST, Principal.JOB])
     sums = windows.values_list("server_id", "kind", "principal_id").annotate(
-        *(Sum(name) for name in _Impact._fields[3:-4]),
-        estimated_us=Sum("impact_us", filter=Q(is_estimated=True), default=0),
+        *(Sum(name) for name in _Impact._fields[3:-2]),
         others_now_us=Sum("others_us", filter=now, default=0),
         others_usual_now_us=Sum("others_usual_us", filter=now, default=0),
-        last=Max("start"),
     )
     by_server: dict[int, list[_Impact]] = defaultdict(list)
     for row in sums.order_by("-impact_us__sum", "kind", "principal_id"):

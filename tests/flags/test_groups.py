@@ -6,8 +6,8 @@ import pytest
 
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.flags import history
+from ioportal.flags.episodes import episodes_of
 from ioportal.flags.models import Flag
-from ioportal.reporting import flag_evidence
 from tests.logs import Run, at, job_stats, rpc, sacct
 
 JOBS, NODES = 20, 19
@@ -56,8 +56,12 @@ def test_many_jobs_that_slow_down_others_are_flagged_together(
     assert flag.value == pytest.approx(150 * 0.45)
     assert flag.numbers["impact_share"] == pytest.approx(19 / 20, rel=0.01)
     assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
-    [interval] = flag_evidence.impact_intervals(flag)
-    assert (interval.start, interval.end) == (at("12:10"), at("12:11"))
+    [episode] = episodes_of(flag)
+    assert (episode.start, episode.end) == (at("12:10"), at("12:11"))
+    assert episode.impact_s == pytest.approx(flag.numbers["impact_s"])
+    # Of the bystander: 450.1 ms in each window, usually 0.1 ms.
+    assert episode.mean_times == pytest.approx(4_501)
+    assert episode.worst_times == pytest.approx(4_501)
     assert list(evaluate()) == list(flags)  # nothing changes
 
 

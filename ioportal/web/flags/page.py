@@ -12,6 +12,7 @@ from django.urls import reverse
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags import history, latest_data
+from ioportal.flags.episodes import episodes_of
 from ioportal.flags.models import Flag
 from ioportal.reporting import flag_evidence
 from ioportal.reporting.contacts import contact
@@ -19,6 +20,7 @@ from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.flags import is_simulated, summaries, with_subjects
 from ioportal.reporting.job_facts import Comparison, statistics_of
 from ioportal.reporting.principals import job_group_filters
+from ioportal.site.models import Server
 from ioportal.web.flags.outlier_histogram import OutlierHistogram
 
 if TYPE_CHECKING:
@@ -26,14 +28,15 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.activity.episodes import Episode
     from ioportal.flags.history.source import MeasureHistory
     from ioportal.flags.models import FlagEvent
     from ioportal.reporting.contacts import Contact
-    from ioportal.reporting.flag_evidence import Figure, ImpactInterval
+    from ioportal.reporting.flag_evidence import Figure
     from ioportal.reporting.flags import FlagSummary
     from ioportal.reporting.timelines import StepsChart
 
-_LISTED_INTERVALS = 12
+_LISTED_EPISODES = 12
 
 
 class FlagPage:
@@ -86,24 +89,27 @@ class FlagPage:
         return OutlierHistogram.for_flag(self.flag) if self._user.is_staff else None
 
     @cached_property
-    def _impact_intervals(self) -> list[ImpactInterval]:
-        return flag_evidence.impact_intervals(self.flag)
+    def _episodes(self) -> list[Episode]:
+        return episodes_of(self.flag)
 
     @property
-    def impact_intervals(self) -> list[ImpactInterval]:
-        """The intervals with the largest impact, in order of time."""
-        largest = self._impact_intervals[:_LISTED_INTERVALS]
-        return sorted(largest, key=lambda interval: interval.start)
+    def episodes(self) -> list[tuple[Episode, Server]]:
+        """The episodes with the largest impact and their servers, in order of time."""
+        largest = sorted(self._episodes[:_LISTED_EPISODES], key=lambda episode: episode.start)
+        servers = Server.objects.select_related("filesystem").in_bulk(
+            {episode.server_id for episode in largest}
+        )
+        return [(episode, servers[episode.server_id]) for episode in largest]
 
     @property
-    def more_impact_intervals(self) -> int:
-        """Number of intervals beyond those."""
-        return max(0, len(self._impact_intervals) - _LISTED_INTERVALS)
+    def more_episodes(self) -> int:
+        """Number of episodes beyond those."""
+        return max(0, len(self._episodes) - _LISTED_EPISODES)
 
     @property
     def impact_s(self) -> float:
         """Its total impact."""
-        return sum(interval.impact_s for interval in self._impact_intervals)
+        return sum(episode.impact_s for episode in self._episodes)
 
     @cached_property
     def comparison(self) -> Comparison | None:

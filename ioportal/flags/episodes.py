@@ -1,0 +1,45 @@
+"""The episodes of impact behind a flag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ioportal.activity import episodes, principal_windows
+from ioportal.analysis.rules.evidence import DAY, PEAK_SPAN
+from ioportal.analysis.rules.rule import GROUPS, Subject
+from ioportal.site.models import Server
+from ioportal.telemetry import retention
+from ioportal.telemetry.models import JobGroup, Principal
+
+if TYPE_CHECKING:
+    from ioportal.activity.episodes import Episode
+    from ioportal.activity.top_consumers import PrincipalKey
+    from ioportal.flags.models import Flag
+
+
+def principal(flag: Flag) -> PrincipalKey | None:
+    """Return the principal that a flag is about; None for users and filesystems."""
+    if flag.job_id:
+        return int(Principal.JOB), flag.job_id
+    if flag.subject_kind == Subject.HOST:
+        return principal_windows.principal_key(flag.subject)
+    return None
+
+
+def episodes_of(flag: Flag) -> list[Episode]:
+    """Return the episodes of a flag's job, host or group of jobs, largest impact first."""
+    if flag.subject_kind in GROUPS:
+        kind = JobGroup.Kind[flag.subject_kind.upper()]
+        groups = JobGroup.objects.filter(kind=kind, text=flag.subject)
+        principals = [(int(kind), key) for key in groups.values_list("pk", flat=True)]
+        return episodes.of_principals(principals, flag.since - DAY, flag.until)
+    subject = principal(flag)
+    if subject is None:
+        return []
+    if flag.job:
+        always = retention.ALWAYS
+        return episodes.of_principals([subject], flag.job.started_at or always.start, always.end)
+    # A host is flagged for one filesystem and time alone.
+    servers = set(Server.objects.filter(filesystem=flag.filesystem_id).values_list("pk", flat=True))
+    found = episodes.of_principals([subject], flag.since - PEAK_SPAN, flag.until)
+    return [episode for episode in found if episode.server_id in servers]

@@ -1,0 +1,57 @@
+"""Episodes of impact in words: the same figures by the same names on pages, in mails and tickets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from ioportal.flags.episodes import episodes_of
+from ioportal.reporting.formatting import percent, significant
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.activity.episodes import Episode
+    from ioportal.flags.models import Flag
+
+_MIN_S = 1  # impact below is not mentioned
+
+
+def worst(flag: Flag) -> Episode | None:
+    """Return the episode of a flag with the largest impact; None: it is not known."""
+    return next((each for each in episodes_of(flag) if each.impact_s >= _MIN_S), None)
+
+
+def of_flag(flag: Flag) -> list[str]:
+    """Return the line about a flag's worst episode; none: it is not known."""
+    episode = worst(flag)
+    return [f"Worst episode: {in_words(episode)}"] if episode else []
+
+
+def in_words(episode: Episode) -> str:
+    """Return an episode with its interval, its waiting and its two ratios."""
+    estimated = " (estimated)" if episode.is_estimated else ""
+    return (
+        f"{interval(episode)}: others waited {significant(episode.impact_s)} s longer in "
+        f"total{estimated}. Their requests took {times(episode)}. Meanwhile "
+        f"{percent(episode.share, 0)}% of the server's work was from this cause."
+    )
+
+
+def times(episode: Episode) -> str:
+    """Return the mean over an episode and its worst 10 s, as multiples of the usual time."""
+    if episode.mean_times is None or episode.worst_times is None:
+        return "longer than usual"
+    mean, highest = (significant(each) for each in (episode.mean_times, episode.worst_times))
+    return f"{mean} times as long as usual (mean over the episode; {highest} times in the worst 10 s)"
+
+
+def interval(episode: Episode) -> str:
+    """Return the start and the end of an episode, in the current time zone."""
+    start, end = (timezone.localtime(each) for each in (episode.start, episode.end))
+    return f"{start:%Y-%m-%d %H:%M:%S} to {_end(start, end)}"
+
+
+def _end(start: datetime, end: datetime) -> str:
+    return f"{end:%H:%M:%S %Z}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S %Z}"
