@@ -5,8 +5,9 @@ Everything is limited to what the recipient may see.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,25 +16,32 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from collectors.tables import METADATA_OPERATIONS
+from ioportal.activity import job_operations
+from ioportal.alerts import requests
+from ioportal.alerts.requests import Load
 from ioportal.analysis import remedies
 from ioportal.analysis.populations import MIN_GROUP
 from ioportal.analysis.rules.evidence import PEAK_SPAN
-from ioportal.analysis.rules.rule import HARM_S, HARM_SHARE
+from ioportal.analysis.rules.rule import HARM_S
 from ioportal.charts import images
 from ioportal.flags import evidence, history
-from ioportal.flags.models import Case, Flag
+from ioportal.flags.models import Case, Flag, JobEvidence
 from ioportal.jobs.models import Job
-from ioportal.reporting import flags, service_jobs
+from ioportal.jobs.runs import KNOWN_UNTIL
+from ioportal.reporting import episode_texts, flags, service_jobs
 from ioportal.reporting.cases import Figures, summaries, with_places
 from ioportal.reporting.flag_history import history_chart
+from ioportal.reporting.flag_values import in_words, threshold_in_words, title_of
 from ioportal.reporting.formatting import percent, rough_duration, significant
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
+    from datetime import datetime
 
     from django.contrib.auth.models import User
 
+    from ioportal.activity.episodes import Episode
     from ioportal.analysis.remedies import Remedy
     from ioportal.flags.models import FlagQuerySet
     from ioportal.reporting.cases import CaseSummary
@@ -44,7 +52,9 @@ _MAX_JOBS = 1_000  # the heaviest, of a group's flag
 _NOBODY = 0  # no stored user has this key
 _FREQUENT = 0.05  # share of the operations from which a kind is named
 _LONG_S = 900  # of a job whose start can be told from its work
-_NOTABLE = 0.01  # share of a server from which it matters how many jobs run at a time
+_SERVER = (
+    "The metadata server answers the opens, stats and other metadata requests of all users."
+)
 
 
 class Topic:
@@ -68,36 +78,110 @@ class Topic:
     def why(self) -> str:
         """Why it matters to others."""
         if self._waited_s < HARM_S:
-            used = ""
-            if self._peak_share >= _NOTABLE:
-                peak = percent(self._peak_share, 0)
-                used = f" At its peak, one of these jobs used {peak}% of the server."
-            return (
-                "The metadata server answers the opens, stats and other metadata requests of all "
-                f"users: what one job asks for delays the others.{used}"
-            )
+            return f"{_SERVER}{self._peak_in_words}"
         estimated = " (estimated, within a factor of 2)" if self._is_estimated else ""
         waited = (
             f"Other users waited {rough_duration(self._waited_s)} longer for their files in total "
-            f"because of these jobs{estimated}."
+            f"because of {self._these_jobs}{estimated}."
         )
-        times, share = (self._worst.numbers.get(f"impact_{name}") for name in ("times", "share"))
-        if times is None or share is None:
+        episode = self._episode
+        if episode is None:
             return waited
         return (
-            f"{waited} At the worst, their requests took {times:,.0f} times as long as usual, "
-            f"while these jobs did {percent(share, 0)}% of the server's work."
+            f"{waited} {episode_texts.interval(episode)}: their requests took "
+            f"{episode_texts.times(episode)}. Meanwhile {self._these_jobs} did "
+            f"{percent(episode.share, 0)}% of the server's work."
         )
+
+    @property
+    def _peak_in_words(self) -> str:
+        if self._peak is None or self._peak.share is None:
+            return ""
+        who = "this job" if self._is_one_job else "the heaviest of these jobs"
+        share = percent(self._peak.share, 0)
+        return f" At its peak, {who} did {share}% of all metadata operations on {self._place}."
 
     @property
     def request(self) -> str:
         """What the recipient is asked to do until the problem is solved."""
-        share = max(self._peak_share, self._worst.numbers.get("impact_share") or 0)
-        if share < _NOTABLE:
-            return "Please change these jobs so that they stay below the threshold."
-        parallel = int(HARM_SHARE / share)
-        many = "only one of these jobs" if parallel <= 1 else f"at most {parallel} of these jobs"
-        return f"Please run {many} at a time until they stay below the threshold."
+        return requests.request(self._load)
+
+    @property
+    def _load(self) -> Load:
+        """The load of the worst flag's jobs on the server, as far as it is known."""
+        flag, peak = self._worst, self._peak
+        running, share = self._at_once, peak.share if peak else None
+        if self._episode and self._waited_s >= HARM_S:
+            share = self._episode.share / (1 if flag.job or not running else running)
+        return Load(
+            self._measure_in_text,
+            self._in_words(flag),
+            self._threshold,
+            is_of_one_job=self._is_one_job,
+            is_of_job=flag.job is not None,
+            is_ceiling=self._is_ceiling,
+            share=share,
+            rate=peak.rate if peak else None,
+            at_once=running,
+        )
+
+    @cached_property
+    def _episode(self) -> Episode | None:
+        return episode_texts.worst(self._worst)
+
+    @cached_property
+    def _peak(self) -> _Peak | None:
+        """The peak of the worst flag's job; None: unknown."""
+        return _peak(self._worst.job_id) if self._worst.job_id else None
+
+    @property
+    def _is_one_job(self) -> bool:
+        return self.summary.figures.jobs == 1
+
+    @property
+    def _these_jobs(self) -> str:
+        return "this job" if self._is_one_job else "these jobs"
+
+    @property
+    def _place(self) -> str:
+        return visible(str(self.case.filesystem or "the filesystem"))
+
+    @cached_property
+    def _at_once(self) -> int:
+        """The largest number of the case's jobs that ran at the same time."""
+        keys = self._jobs["subject"].cast(pl.Int64).to_list()
+        jobs = Job.objects.filter(pk__in=keys, started_at__isnull=False)
+        runs = jobs.annotate(known_until=KNOWN_UNTIL).values_list("started_at", "known_until")
+        return _most_at_once([(start, end) for start, end in runs if start < end])
+
+    @property
+    def _number(self) -> str:
+        """The number of a flag that readers are shown."""
+        rule = self._worst.definition
+        return rule.plain_measure or rule.measure if rule else self._worst.measure
+
+    @property
+    def _is_ceiling(self) -> bool:
+        rule = self._worst.definition
+        return bool(rule and rule.thresholds[self._number].is_ceiling)
+
+    def _in_words(self, flag: Flag) -> str:
+        value = flag.value if self._number == flag.measure else flag.numbers.get(self._number)
+        return in_words(flag, self._number, value)
+
+    @property
+    def _threshold(self) -> str:
+        return threshold_in_words(self._worst, self._number)
+
+    @property
+    def _measure_title(self) -> str:
+        return title_of(self._worst, self._number)
+
+    @property
+    def _measure_in_text(self) -> str:
+        """The title of the measure within a sentence."""
+        title = self._measure_title
+        return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
     @cached_property
     def remedies(self) -> list[Remedy]:
@@ -111,16 +195,21 @@ class Topic:
     @property
     def facts(self) -> list[str]:
         """A line for each figure."""
-        row = self.summary
         about = self._only or self.case
         since, until = (timezone.localtime(each) for each in (about.since, about.until))
         lines = [
-            f"{row.measure_title}: {row.highest} (threshold {row.threshold})",
+            self._measured,
             f"From {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M %Z}",
         ]
         if self.case.application:
             lines.append(f"Jobs named {visible(self.case.application)}")
         return [*lines, *self._kinds, *self._similar, *self._panda_jobs]
+
+    @property
+    def _measured(self) -> str:
+        highest = ", highest job" if self.summary.figures.jobs > 1 else ""
+        value = self._in_words(self._worst)
+        return f"{self._measure_title}{highest}: {value} (threshold {self._threshold})"
 
     @cached_property
     def _panda_jobs(self) -> list[str]:
@@ -135,7 +224,18 @@ class Topic:
             key=lambda kind: -sums[kind],
         )[:_LISTED_KINDS]
         shares = ", ".join(f"{kind} {percent(sums[kind] / total, 0)}%" for kind in frequent)
-        return [f"Metadata operations of these jobs: {total:,.0f} ({shares})"] if frequent else []
+        if not frequent:
+            return []
+        return [
+            f"Metadata operations of {self._these_jobs}{self._counted_until}: {total:,.0f} ({shares})"
+        ]
+
+    @property
+    def _counted_until(self) -> str:
+        """Up to when the operations of jobs that still run are counted."""
+        running = self._jobs.filter(~pl.col("has_ended"))["subject"].cast(pl.Int64).to_list()
+        until = job_operations.counted_until(running) if running else None
+        return f" until {timezone.localtime(until):%H:%M:%S %Z}" if until else ""
 
     @property
     def _similar(self) -> list[str]:
@@ -170,7 +270,7 @@ class Topic:
         """A line for each of the flags with the highest values."""
         rows = flags.with_subjects(self._flags).order_by("-value", "pk")[:LISTED_JOBS]
         return [
-            f"{visible(row.subject.text)}: {row.value}"
+            f"{visible(row.subject.text)}: {self._in_words(row.flag)}"
             for row in flags.summaries(rows, self._reader)
         ]
 
@@ -192,7 +292,22 @@ class Topic:
     @property
     def image_text(self) -> str:
         """The image in words."""
-        return f"Timeline: {self.facts[0]}"
+        return f"Timeline: {self._measured}"
+
+    @cached_property
+    def image_caption(self) -> str:
+        """What the image shows, and what its lines are."""
+        if self._worst.job is None:
+            about = "All jobs together."
+        elif self._is_one_job:
+            about = ""
+        else:
+            jobs = f"{self.summary.figures.jobs:,}"
+            about = f"Job {visible(self._worst.job.display_id)} alone, the highest of {jobs} jobs."
+        return (
+            f"{about} Dashed: the threshold. Vertical lines: when it was reached (red); start and "
+            "end of the job (grey)."
+        ).strip()
 
     @property
     def _worst(self) -> Flag:
@@ -234,12 +349,35 @@ class Topic:
             or (self._jobs["impact_is_estimated"] > 0).any()
         )
 
-    @property
-    def _peak_share(self) -> float:
-        """The share of the server's capacity that a typical job used at its peak."""
-        rate = pl.col("peak_operations") / PEAK_SPAN.total_seconds()
-        share: Any = self._jobs.select((rate / pl.col("capacity_per_s")).median()).item()
-        return float(share or 0)
+
+@dataclass(frozen=True)
+class _Peak:
+    """The most metadata operations of a job within five minutes.
+
+    Args:
+        rate: a second.
+        share: of all metadata operations on the filesystem in the same interval; None: unknown.
+    """
+
+    rate: float
+    share: float | None
+
+
+def _peak(job: int) -> _Peak | None:
+    row = JobEvidence.objects.filter(job=job, peak_operations__gt=0).first()
+    if row is None:
+        return None
+    figures: Any = row
+    operations, end = figures.peak_operations, figures.peak_operations_at
+    place, start = row.filesystem_id, end - PEAK_SPAN
+    share = job_operations.job_share(job, place, start, end) if place else None
+    return _Peak(operations / PEAK_SPAN.total_seconds(), share)
+
+
+def _most_at_once(runs: Sequence[tuple[datetime, datetime]]) -> int:
+    """Return the largest number of runs at a time; one that starts as another ends comes after."""
+    changes = sorted([(start, 1) for start, _ in runs] + [(end, -1) for _, end in runs])
+    return max(accumulate(change for _, change in changes), default=0)
 
 
 def _total(values: pl.Series) -> float:

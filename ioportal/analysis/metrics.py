@@ -16,7 +16,7 @@ class Unit(StrEnum):
     BYTES = "bytes"
     BYTES_PER_SECOND = "bytes/s"
     SECONDS = "s"
-    SECONDS_OF_WAITING = "s of waiting"  # a sum over requests, no time span
+    SECONDS_OF_WAITING = "s extra wait"  # a sum over requests, no time span
     MICROSECONDS = "µs"
     NODES = "nodes"
     CORES = "cores"

@@ -20,7 +20,7 @@ from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting import episode_texts
 from ioportal.reporting.contacts import contacts
-from ioportal.reporting.flag_values import in_words, measured, title_of, unit_of
+from ioportal.reporting.flag_values import in_words, measured, threshold_in_words, title_of, unit_of
 from ioportal.reporting.flags import about_principals, subject_name
 from ioportal.reporting.principals import Name, named
 
@@ -78,7 +78,7 @@ class CaseSummary:
     @property
     def threshold(self) -> str:
         """The threshold of its worst flag as text."""
-        return in_words(self.worst, self.worst.measure, self.worst.threshold) if self.worst else ""
+        return threshold_in_words(self.worst, self.worst.measure) if self.worst else ""
 
     @property
     def total(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ioportal.flags.episodes import episodes_of
 from ioportal.flags.models import FlagEvent
 from ioportal.reporting import flags
-from ioportal.reporting.flag_values import in_words, title_of
+from ioportal.reporting.flag_values import in_words, threshold_in_words, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,7 @@ def figures(flag: Flag) -> list[Figure]:
         Figure(
             title_of(flag, name),
             in_words(flag, name, flag.numbers.get(name)),
-            in_words(flag, name, flag.thresholds[name]) if name in flag.thresholds else "",
+            threshold_in_words(flag, name) if name in flag.thresholds else "",
             name == flag.measure,
         )
         for name in names

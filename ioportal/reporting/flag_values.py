@@ -57,7 +57,15 @@ def in_words(flag: Flag, number: str, value: float | None) -> str:
     return formatting.with_unit(value, unit)
 
 
+def threshold_in_words(flag: Flag, number: str) -> str:
+    """Return the threshold of a number with its unit."""
+    threshold, unit = flag.thresholds.get(number), unit_of(flag, number)
+    if threshold is None or unit is None:
+        return in_words(flag, number, threshold)
+    return formatting.threshold(threshold, unit)
+
+
 def measured(flag: Flag) -> str:
     """Return the measure of a flag with its threshold."""
-    value, threshold = (in_words(flag, flag.measure, each) for each in (flag.value, flag.threshold))
-    return f"{value} (threshold {threshold})"
+    value = in_words(flag, flag.measure, flag.value)
+    return f"{value} (threshold {threshold_in_words(flag, flag.measure)})"

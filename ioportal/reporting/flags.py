@@ -13,7 +13,7 @@ from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags.episodes import principal
 from ioportal.jobs.models import Job
 from ioportal.reporting import episode_texts
-from ioportal.reporting.flag_values import in_words, measured, title_of, unit_of
+from ioportal.reporting.flag_values import in_words, measured, threshold_in_words, title_of, unit_of
 from ioportal.reporting.principals import Name, job_group_name, named
 from ioportal.telemetry.models import Principal
 
@@ -49,7 +49,7 @@ class FlagSummary:
     @property
     def threshold(self) -> str:
         """The threshold of its measure as text."""
-        return in_words(self.flag, self.flag.measure, self.flag.threshold)
+        return threshold_in_words(self.flag, self.flag.measure)
 
     @property
     def ratio(self) -> float | None:

@@ -58,6 +58,13 @@ def with_unit(value: float | None, unit: Unit) -> str:
     return text if value is None or unit in _WITH_OWN_UNIT else f"{text} {unit}"
 
 
+def threshold(value: float, unit: Unit) -> str:
+    """Return a threshold with its unit: a round number, next to a value with the whole unit."""
+    if unit is Unit.SECONDS_OF_WAITING:
+        return f"{value:,.10g} {SHORT_UNITS[unit]}"
+    return with_unit(value, unit)
+
+
 def exact(value: float | None, unit: Unit) -> str:
     """Return an exact value with its unit; bytes also in binary units."""
     if value is None:

@@ -52,17 +52,21 @@ IMPACT = Rule(
             HARM_S, "Extra waiting of other users over the run", Unit.SECONDS_OF_WAITING
         ),
         "impact_times": Threshold(
-            2, "Time of other users' RPCs, relative to usual", Unit.RATIO, minimum=1
+            2,
+            "Time of other users' RPCs within these five minutes, relative to usual",
+            Unit.RATIO,
+            minimum=1,
         ),
-        "impact_share": Threshold(HARM_SHARE, "Share of the server's work", Unit.SHARE, maximum=1),
+        "impact_share": Threshold(
+            HARM_SHARE, "Share of the server's work within these five minutes", Unit.SHARE, maximum=1
+        ),
     },
     advice=(
         "Other users waited {peak_impact_s:,.0f} s longer within five minutes because of this "
         "job ({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), "
         "{impact_s:,.0f} s over its run (threshold {threshold_impact_s:,.0f} s). "
-        "Their RPCs took {impact_times:,.0f} times as long as usual, and the job did "
-        "{impact_share:.0%} of the server's work. Stop or throttle it if users "
-        "complain. Run fewer jobs of this kind concurrently, and check which files it opens."
+        "Stop or throttle it if users complain. Run fewer jobs of this kind concurrently, and "
+        "check which files it opens."
     ),
     check=_check,
     example=Example(

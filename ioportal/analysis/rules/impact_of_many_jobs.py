@@ -61,17 +61,20 @@ IMPACT_OF_MANY_JOBS = Rule(
             HARM_S, "Extra waiting of others within a day", Unit.SECONDS_OF_WAITING
         ),
         "impact_times": Threshold(
-            2, "Time of others' RPCs, relative to usual", Unit.RATIO, minimum=1
+            2,
+            "Time of others' RPCs within these five minutes, relative to usual",
+            Unit.RATIO,
+            minimum=1,
         ),
-        "impact_share": Threshold(HARM_SHARE, "Share of the server's work", Unit.SHARE, maximum=1),
+        "impact_share": Threshold(
+            HARM_SHARE, "Share of the server's work within these five minutes", Unit.SHARE, maximum=1
+        ),
     },
     advice=(
         "Others waited {peak_impact_s:,.0f} s longer within five minutes because of these jobs "
         "({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s "
-        "within a day (threshold {threshold_impact_s:,.0f} s). Their RPCs "
-        "took {impact_times:,.0f} times as long as usual, and the jobs did {impact_share:.0%} of "
-        "the server's work. Limit the number of jobs that run at the same time, and check which "
-        "files they open."
+        "within a day (threshold {threshold_impact_s:,.0f} s). Limit the "
+        "number of jobs that run at the same time, and check which files they open."
     ),
     check=_check,
     example=Example(

@@ -76,6 +76,7 @@ OUTLIER = Rule(
     source=Source.JOB_STATS_MDT,
     severity=Severity.NOTICE,
     measure="z_score",
+    plain_measure="times_usual",
     thresholds={
         "z_score": Threshold(2.5, "Robust z-score", Unit.RATIO, minimum=2),
         "times_usual": Threshold(

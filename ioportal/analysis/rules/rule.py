@@ -105,6 +105,7 @@ class Rule:
     usual: Collection[str] = ()  # columns about similar jobs that the check reads
     caveat: str = ""
     units: Mapping[str, Unit] = field(default_factory=dict)  # of numbers without a threshold
+    plain_measure: str = ""  # a number that mails quote instead of a measure for experts
 
     @property
     def subjects(self) -> tuple[Subject, ...]:

@@ -1,0 +1,55 @@
+"""Counted metadata operations of jobs: their share of a filesystem's, and their latest time."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from psycopg import sql
+
+from ioportal.telemetry.models import IoWindow
+from ioportal.telemetry.sums import metadata_operations
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_LONGEST_POLL = timedelta(hours=1)  # longer intervals are no peak
+# The intervals of which a peak consists (`ioportal.flags.job_evidence`), for all principals.
+_SHARE = sql.SQL("""
+SELECT (sum({operations}) FILTER (WHERE w.job_id = %(job)s))::float8 / nullif(sum({operations}), 0)
+FROM telemetry_iowindow w
+WHERE w.filesystem_id = %(filesystem)s AND w.target_id <> 0 AND w.basis <> %(TOTAL)s
+    AND w.start >= %(earliest)s AND w.start < %(end)s AND w."end" <= %(end)s
+    AND (w.start >= %(start)s OR w."end" = %(end)s)
+""").format(operations=metadata_operations("w"))
+
+_COUNTED_UNTIL = """
+SELECT max(w."end") FROM telemetry_iowindow w
+JOIN jobs_jobstatistics s ON s.job_id = w.job_id AND w."end" <= s.computed_at
+WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0 AND w.target_id <> 0
+"""
+
+
+def job_share(job: int, filesystem: int, start: datetime, end: datetime) -> float | None:
+    """Return a job's part of all metadata operations in [start, end]; None: not known any more."""
+    values = {
+        "job": job,
+        "filesystem": filesystem,
+        "start": start,
+        "end": end,
+        "earliest": end - _LONGEST_POLL,
+        "TOTAL": IoWindow.Basis.TOTAL.value,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_SHARE, values)
+        [[share]] = cursor.fetchall()
+    return None if share is None else float(share)
+
+
+def counted_until(jobs: list[int]) -> datetime | None:
+    """Return the end of the last interval in the statistics of some jobs; None: there is none."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED_UNTIL, {"jobs": jobs})
+        [[end]] = cursor.fetchall()
+    return end  # type: ignore[no-any-return]  # a timestamp

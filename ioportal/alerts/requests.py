@@ -1,0 +1,91 @@
+"""What a mail asks its recipient to do, in numbers: pure, without Django."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioportal.analysis.rules.rule import HARM_SHARE
+
+_NOTABLE = 0.01  # share of a server from which it matters how many jobs run at a time
+_TARGET = f"{HARM_SHARE:.0%}"
+
+
+@dataclass(frozen=True)
+class Load:
+    """The load of some jobs that were flagged.
+
+    Args:
+        measure: title of the measure, within a sentence.
+        value: its highest value, in words.
+        threshold: in words.
+        is_of_one_job: whether a single job was flagged.
+        is_of_job: whether the measure is of each job; otherwise of all of them together.
+        is_ceiling: whether values below the threshold are flagged.
+        share: of the server's work or operations, of one job; None: unknown.
+        rate: metadata operations a second of one job at its peak; None: unknown.
+        at_once: how many of the jobs ran at the same time.
+    """
+
+    measure: str
+    value: str
+    threshold: str
+    is_of_one_job: bool = False
+    is_of_job: bool = True
+    is_ceiling: bool = False
+    share: float | None = None
+    rate: float | None = None
+    at_once: int = 1
+
+
+def request(load: Load) -> str:
+    """Return what the owner of the jobs is asked to do.
+
+    Fewer jobs at a time, if they then did at most `HARM_SHARE` of the server's work together; else
+    a slower job, if one alone does more; else a measure beyond the threshold.
+    """
+    share = min(load.share or 0, 1)
+    if share < _NOTABLE:
+        return _improve(load)
+    parallel = int(HARM_SHARE / share)
+    if not parallel:
+        return _slow_down(load, share)
+    return _run_fewer(load, parallel) if parallel < load.at_once else _improve(load)
+
+
+def _run_fewer(load: Load, parallel: int) -> str:
+    many = "one of these jobs at a time" if parallel == 1 else f"{parallel} of these jobs in parallel"
+    return (
+        f"Please run at most {many} ({load.at_once:,} ran at once) until {load.measure} is "
+        f"{_target(load)}. Then they do at most {_TARGET} of the server's work, which delays "
+        "others little."
+    )
+
+
+def _slow_down(load: Load, share: float) -> str:
+    these, them, each = (
+        ("this job", "it", "its") if load.is_of_one_job else ("these jobs", "them", "each job's")
+    )
+    alone = "it" if load.is_of_one_job else "one of them alone"
+    slower = "it" if load.is_of_one_job else "each of them"
+    if load.rate is None:
+        change = f"make {slower} slower"
+    else:
+        change = (
+            f"reduce {each} metadata operations from {load.rate:,.0f} to below "
+            f"{load.rate * HARM_SHARE / share:,.0f} a second (mean of five minutes)"
+        )
+    return (
+        f"Please stop or throttle {these}. Before you run {them} again, {change}: {alone} did "
+        f"{share:.0%} of the server's work, and up to {_TARGET} delays others little. It is "
+        f"solved when {load.measure} is {_target(load)}."
+    )
+
+
+def _improve(load: Load) -> str:
+    change = "increase" if load.is_ceiling else "reduce"
+    where = "" if not load.is_of_job else " in this job" if load.is_of_one_job else " in each job"
+    return f"Please {change} {load.measure}{where} from {load.value} to {_target(load)}."
+
+
+def _target(load: Load) -> str:
+    return f"{'above' if load.is_ceiling else 'below'} {load.threshold}"
