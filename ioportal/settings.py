@@ -198,6 +198,8 @@ CELERY_BEAT_SCHEDULE = {
 vars().update(env.mail("IOPORTAL_SMTP_URL", "smtp://localhost:25"))
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("IOPORTAL_MAIL_FROM", "ioportal@localhost")
 EMAIL_TIMEOUT = env.duration("IOPORTAL_SMTP_TIMEOUT", "30s").total_seconds()  # of each step
+CENTRE = env.text("IOPORTAL_CENTRE", "")  # signs mails, and names their sender; "": no signature
+CENTRE_CONTACT = env.text("IOPORTAL_CENTRE_CONTACT", "")
 MAIL_REPLY_TO = env.text("IOPORTAL_MAIL_REPLY_TO", "")  # such as the address of a ticket system
 # Prints the mail address of a user whose name is its last argument (docs/operations.md, "Mails").
 ADDRESS_COMMAND = env.command("IOPORTAL_ADDRESS_COMMAND")

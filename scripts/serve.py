@@ -259,6 +259,8 @@ def main() -> None:
     if LIVE.exists():  # mails of the demo stay on this machine
         os.environ["IOPORTAL_SMTP_URL"] = f"smtp://{HOST}:{smtp_port}"
         os.environ["IOPORTAL_URL"] = f"http://{HOST}:{port}"
+        os.environ.setdefault("IOPORTAL_CENTRE", "Simulated Computing Centre")
+        os.environ.setdefault("IOPORTAL_CENTRE_CONTACT", "help@centre.example")
     asyncio.run(serve(port, commands(port), demo(port, smtp_port)))
 
 

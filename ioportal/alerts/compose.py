@@ -59,7 +59,7 @@ def about_cases(topics: Sequence[Topic], account: UserAccount) -> Content:
     }
     context = {
         "subject": _subject(topics),
-        "name": visible(account.full_name or account.name),
+        "name": visible(account.greeting_name),
         "account": visible(account.name),
         "topics": [
             (topic, name if (name := f"timeline-{number}") in images else "")
@@ -67,17 +67,26 @@ def about_cases(topics: Sequence[Topic], account: UserAccount) -> Content:
         ],
         "simulated": any(is_simulated(topic.case) for topic in topics),
         "answers": answers.PLACES,
-        "portal": settings.PORTAL_URL,
     }
     return rendered("alerts/mail", context, images)
 
 
 def rendered(
-    template: str, context: Mapping[str, Any], images: Mapping[str, bytes] | None = None
+    template: str, context: dict[str, Any], images: Mapping[str, bytes] | None = None
 ) -> Content:
     """Return the mail of two templates, ``.txt`` and ``.html``, whose context has a subject."""
-    text, html = (render_to_string(f"{template}.{kind}", context) for kind in ("txt", "html"))
+    signed = context | signature()
+    text, html = (render_to_string(f"{template}.{kind}", signed) for kind in ("txt", "html"))
     return Content(context["subject"], _wrapped(text), html, images or {})
+
+
+def signature() -> dict[str, str]:
+    """Return what the end of every mail needs: the portal's address and the centre."""
+    return {
+        "portal": settings.PORTAL_URL,
+        "centre": settings.CENTRE,
+        "contact": settings.CENTRE_CONTACT,
+    }
 
 
 def _wrapped(text: str) -> str:
@@ -116,7 +125,7 @@ def message(notification: Notification) -> EmailMessage:
     mail = EmailMessage()
     host = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2]
     mail["Subject"] = notification.subject
-    mail["From"] = settings.DEFAULT_FROM_EMAIL
+    mail["From"] = Address(settings.CENTRE, addr_spec=settings.DEFAULT_FROM_EMAIL)
     if settings.MAIL_REPLY_TO:
         mail["Reply-To"] = settings.MAIL_REPLY_TO
     mail["To"] = Address(addr_spec=notification.address)

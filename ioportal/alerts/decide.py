@@ -243,7 +243,7 @@ def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
     if candidate.is_about_data:
         yield "The rule is about data quality: it blames nobody."
     if candidate.lag > policy.fresh:
-        yield "It was found in old data that was loaded later."
+        yield "Found in historical data that was loaded later."
 
 
 def _unreachable(candidate: Candidate, policy: Policy) -> Iterator[str]:
@@ -310,8 +310,17 @@ def _of_group(
         reason = [*reasons, *brake][0]
         return Decision(cases, Verdict.LATER, reason, is_braked=not reasons)
     needs_approval = any(policy.mode(each.rule) is Mode.APPROVAL for each in cases)
-    reason = f"{len(cases)} new or grown case{'' if len(cases) == 1 else 's'}."
+    reason = _newness(cases)
     return Decision(cases, Verdict.MAIL, reason, needs_approval)
+
+
+def _newness(cases: Sequence[Candidate]) -> str:
+    """Return the reason of a mail: which of its cases it is the first about."""
+    grown = sum(each.mailed_at is not None for each in cases)
+    parts = [(len(cases) - grown, "new"), (grown, "grown")]
+    if len(cases) == 1:
+        return "Grown case." if grown else "New case."
+    return f"{' and '.join(f'{count} {kind}' for count, kind in parts if count)} cases."
 
 
 def _waiting(cases: Sequence[Candidate], policy: Policy, now: datetime) -> Iterator[str]:

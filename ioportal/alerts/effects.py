@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from collectors.tables import UTC_US
 from ioportal.alerts.outcomes import Outcome, outcome
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import BY_CODE
@@ -57,7 +58,9 @@ class Mailed:
 
 @dataclass(frozen=True)
 class Effect:
-    """Medians of a measure of the case's jobs that ended before and after a mail.
+    """Medians of a measure of the case's jobs before and after a mail.
+
+    A job that ran when the mail was sent belongs to those before it: the mail could not change it.
 
     Args:
         mailed: the case and the time of the mail.
@@ -97,26 +100,34 @@ def effects(mailed: Collection[Mailed], now: datetime) -> list[Effect]:
     """
     if not mailed:
         return []
-    frame = _ended_jobs(
+    frame = _finished_jobs(
         {each.case.owner for each in mailed}, min(each.at for each in mailed) - BEFORE, now
     )
     return [_effect(each, frame) for each in mailed]
 
 
-def _ended_jobs(owners: Collection[str], start: datetime, end: datetime) -> pl.DataFrame:
-    """Return the evidence of the good jobs of some users that ended in [start, end)."""
+def _finished_jobs(owners: Collection[str], start: datetime, end: datetime) -> pl.DataFrame:
+    """Return the evidence of the good jobs of some users that ran and ended in [start, end).
+
+    The column `started` is their start.
+    """
     jobs = Job.objects.filter(owner__in=owners, ended_at__gte=start, ended_at__lt=end)
-    frame = evidence.for_jobs(list(jobs.values_list("pk", flat=True)), usual_on=None).frame
-    return frame.filter(pl.col("quality") == JobStatistics.Quality.GOOD.value)
+    starts = {str(key): at for key, at in jobs.values_list("pk", "started_at") if at}
+    frame = evidence.for_jobs([int(key) for key in starts], usual_on=None).frame
+    good = frame.filter(pl.col("quality") == JobStatistics.Quality.GOOD.value)
+    return good.with_columns(
+        started=pl.col("subject").replace_strict(starts, return_dtype=UTC_US, default=None)
+    )
 
 
 def _effect(mailed: Mailed, jobs: pl.DataFrame) -> Effect:
-    case, ended, measure = mailed.case, pl.col("until"), pl.col(mailed.measure)
+    case, measure = mailed.case, pl.col(mailed.measure)
+    ended, started = pl.col("until"), pl.col("started")
     own = jobs.filter(pl.col("owner") == case.owner, measure.is_not_null())
     if case.application:
         own = own.filter(pl.col("application") == case.application)
-    before = own.filter(ended >= mailed.at - BEFORE, ended < mailed.at)[mailed.measure]
-    after = own.filter(ended >= mailed.at)[mailed.measure]
+    before = own.filter(ended >= mailed.at - BEFORE, started < mailed.at)[mailed.measure]
+    after = own.filter(started >= mailed.at)[mailed.measure]
     return Effect(mailed, len(before), len(after), _median(before), _median(after))
 
 

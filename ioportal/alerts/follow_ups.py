@@ -117,7 +117,7 @@ def _write(
         return
     context = {
         "subject": f"Re: {mail.subject}"[:_SUBJECT],
-        "name": visible(account.full_name or account.name),
+        "name": visible(account.greeting_name),
         "account": visible(account.name),
         "sent_at": mail.finished_at,
         "is_thanks": step is Step.THANKS,
@@ -127,7 +127,6 @@ def _write(
         ],
         "simulated": mail.text.startswith(compose.SIMULATED),
         "answers": answers.PLACES,
-        "portal": settings.PORTAL_URL,
     }
     content = compose.rendered("alerts/follow_up", context)
     is_draft = Mode.APPROVAL in modes

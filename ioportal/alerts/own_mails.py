@@ -13,6 +13,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
+from ioportal.alerts import compose
 from ioportal.alerts.models import Notification, Subscription
 from ioportal.jobs.models import Job
 from ioportal.reporting.job_report import JobReport, reportable
@@ -123,7 +124,13 @@ def _written(row: Any, template: str, context: dict[str, Any], now: datetime) ->
         "recipient": name,
         "address": row.address,
         "text": render_to_string(
-            template, {"name": visible(name), "settings_url": _settings_url(), **context}
+            template,
+            {
+                "name": visible(name),
+                "settings_url": _settings_url(),
+                **compose.signature(),
+                **context,
+            },
         ),
         "reason": "The user asked for it.",
         "state": Notification.State.WAITING,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FOLDER: Path = centre.TODAY / "mailbox"
 _LISTED = 100
+_HEADERS = ("From", "To", "Reply-To", "Message-ID")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Received:
     key: str
     at: datetime
     message: EmailMessage
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The headers that say whose mail it is, as far as it has them."""
+        return [(name, str(self.message[name])) for name in _HEADERS if self.message[name]]
 
     @property
     def text(self) -> str:

@@ -247,17 +247,30 @@ def expire(now: datetime, latest_data: datetime) -> None:
             Q(changed_at__lt=now - after) | is_old, subject_kind=kind
         )
         cases = list(due.order_by("pk").select_for_update())
-        reason = f"Expired: no new findings for {_in_words(after)}."
+        reasons = {case.pk: _expiry(case, now, after) for case in cases}
         events = [
-            resolve(case, reason, resolved_until=max(case.until, latest_data)) for case in cases
+            resolve(case, reasons[case.pk], resolved_until=max(case.until, latest_data))
+            for case in cases
         ]
         Case.objects.bulk_update(cases, _UPDATED_FIELDS, batch_size=_BATCH_SIZE)
         CaseEvent.objects.bulk_create(events)
         if kind is not Subject.JOB:  # the next finding is another episode
             flags = list(Flag.objects.current().filter(case__in=cases))
-            FlagEvent.objects.bulk_create([flag.end(reason) for flag in flags])
+            FlagEvent.objects.bulk_create([flag.end(reasons[flag.case_id]) for flag in flags])
             Flag.objects.bulk_update(flags, ["ended_at", "ending", "changed_at"])
     _unmute(now)
+
+
+def _expiry(case: Case, now: datetime, after: timedelta) -> str:
+    """Return why a case expires: it was calm for a time, or it is history that was just loaded."""
+    span = _in_words(after)
+    if case.changed_at < now - after:
+        return f"Expired: no new findings for {span}."
+    until = timezone.localtime(case.until)
+    return (
+        f"Expired: its latest data ({until:%Y-%m-%d %H:%M}) is more than {span} older than the "
+        "latest data of the site."
+    )
 
 
 def _unmute(now: datetime) -> None:

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
-from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, Subquery, Sum, Value, When
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q, Subquery, Sum, Value, When
 from django.urls import reverse
+from django.utils import timezone
 
 from ioportal.activity import principal_windows
 from ioportal.activity.impact_totals import ImpactTotal
@@ -44,7 +45,7 @@ class Figures:
     flags: int = 0
     jobs: int = 0
     total: float | None = None  # of the measure
-    recent: int = 0  # flags in the last `TREND_SPAN` of the case
+    recent: int = 0  # flags with data in the latest `TREND_SPAN`
     before: int = 0  # flags in the span before
     suppressed: int = 0  # flags on data of insufficient quality
 
@@ -91,6 +92,10 @@ class CaseSummary:
     def trend(self) -> str:
         """Its flags of the last days, compared with the days before, as text."""
         days = TREND_SPAN // timedelta(days=1)
+        if not self.figures.recent:
+            last = timezone.localtime(self.case.until)
+            year = "" if last.year == timezone.localtime().year else f" {last.year}"
+            return f"none in the latest {days} days; last on {last.day} {last:%b}{year}"
         return (
             f"{self.figures.recent:,} in the latest {days} days, "
             f"{self.figures.before:,} in the {days} days before"
@@ -176,7 +181,8 @@ def _restrict(cases: list[Case], user: User) -> None:
 
 def _figures(cases: list[Case], user: User) -> dict[int, Figures]:
     flags = Flag.objects.visible_to(user).filter(case__in=cases).order_by()
-    until, one_span, two_spans = F("case__until"), TREND_SPAN, 2 * TREND_SPAN
+    now = timezone.now()
+    latest, earlier = now - TREND_SPAN, now - 2 * TREND_SPAN
     counted = (
         flags.counted()
         .values("case")
@@ -184,8 +190,8 @@ def _figures(cases: list[Case], user: User) -> dict[int, Figures]:
             flags=Count("pk"),
             jobs=Count("job", distinct=True),
             total=Sum("value"),
-            recent=Count("pk", filter=Q(until__gt=until - one_span)),
-            before=Count("pk", filter=Q(until__lte=until - one_span, until__gt=until - two_spans)),
+            recent=Count("pk", filter=Q(until__gt=latest)),
+            before=Count("pk", filter=Q(until__lte=latest, until__gt=earlier)),
         )
     )
     suppressed = dict(

@@ -49,7 +49,7 @@ def test_a_new_case_is_mailed_about():
 
     assert decision.verdict is Verdict.MAIL
     assert not decision.needs_approval
-    assert decision.reason == "1 new or grown case."
+    assert decision.reason == "New case."
 
 
 def test_cases_of_a_recipient_and_filesystem_are_one_mail():
@@ -71,7 +71,7 @@ def test_cases_of_a_recipient_and_filesystem_are_one_mail():
             "The case is acknowledged: a member of staff takes care of it.",
         ),
         ({"is_about_data": True}, "The rule is about data quality: it blames nobody."),
-        ({"lag": 3 * HOUR}, "It was found in old data that was loaded later."),
+        ({"lag": 3 * HOUR}, "Found in historical data that was loaded later."),
         ({"recipient": ""}, "Its owner is unknown."),
         ({"recipient": "root"}, "root is excluded from mails."),
         ({"address": ""}, "alice has no mail address."),
@@ -91,7 +91,7 @@ def test_impact_inhibits_load_of_the_same_user_and_filesystem():
 
     assert {each.candidates[0].case: each.reason for each in decisions} == {
         2: "Case 1 about impact on others explains it.",
-        1: "1 new or grown case.",
+        1: "New case.",
     }
     elsewhere = replace(STORM, filesystem="pond")
     assert len(decide([SMALL_READS, elsewhere], (), (), POLICY, NOW)) == 2

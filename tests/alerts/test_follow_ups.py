@@ -49,6 +49,16 @@ def test_calmer_jobs_are_a_reason_to_say_thank_you(mailed, mails, storm):
     assert follow_up(at("12:31")) == 0
 
 
+def test_a_job_that_ran_when_its_mail_was_sent_counts_as_before(mailed):
+    first = mailed(CALM)
+    Notification.objects.update(finished_at=at("12:05"))  # the storm's job ended at 12:09
+
+    follow_up(at("12:30"))
+
+    effect = NotificationCase.objects.get(notification=first).effect
+    assert "median of 1 before, 3 since then" in effect
+
+
 def test_unchanged_jobs_are_a_reason_for_a_reminder_and_then_for_staff(mailed, mails, storm):
     first = mailed(STORMS)
     now = AFTER_THE_STORM + WEEK

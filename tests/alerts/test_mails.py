@@ -95,7 +95,7 @@ def test_nothing_is_sent_about_loaded_history(storm, automatic):
     assert planning.plan() == 0
 
     reasons = {row.reason for row in CaseDecision.objects.filter(case=storm)}
-    assert reasons == {"It was found in old data that was loaded later."}
+    assert reasons == {"Found in historical data that was loaded later."}
 
 
 def test_nothing_is_sent_on_suppressed_data(storm, automatic):

@@ -144,7 +144,10 @@ def test_a_case_expires_thirty_days_after_its_last_finding(flag_job):
     assert the_case().state == "open"
 
     cases.expire(now, at("13:00") + 31 * DAY)
-    assert the_case().resolution == "Expired: no new findings for 30 days."
+    assert the_case().resolution == (
+        "Expired: its latest data (2017-07-05 13:00) is more than 30 days older than the latest "
+        "data of the site."
+    )
 
     flag_job("2", 29 * DAY)  # loaded late
     assert (the_case().state, the_case().flags.count()) == ("resolved", 2)

@@ -82,6 +82,5 @@ class Digest:
             "introduction": self.introduction,
             "sections": self.sections,
             "simulated": self.is_simulated,
-            "portal": settings.PORTAL_URL,
         }
         return compose.rendered("alerts/digest", context)

@@ -67,6 +67,11 @@ class UserAccount(models.Model):
         """Whether this is a service account."""
         return bool(self.team)
 
+    @property
+    def greeting_name(self) -> str:
+        """The name in a greeting: of a service account, the team behind it."""
+        return self.team or self.full_name or self.name
+
 
 class ProjectQuerySet(models.QuerySet["Project"]):
     """Queries of projects."""

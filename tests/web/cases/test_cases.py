@@ -6,7 +6,9 @@ import pytest
 from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from ioportal.flags.models import Case
 from ioportal.jobs.models import Job
 from ioportal.site.models import Cluster, Filesystem
 from ioportal.telemetry.models import ImpactWindow, Principal
@@ -158,7 +160,7 @@ def test_the_number_of_queries_does_not_grow_with_the_cases(as_staff, new_job, n
 
 def test_a_case_shows_the_figures_of_its_flags(as_staff, new_job, new_flag):
     for number, day in enumerate((0, 8, 9, 20)):
-        end = at("13:00") + timedelta(days=day)
+        end = timezone.now() + timedelta(days=day - 20)
         flag = new_flag(new_job(batch_id=str(number)), since=end, until=end, value=1e6 * number)
     new_flag(value=9e9, suppression_reasons=["Poor."])
 
@@ -170,9 +172,19 @@ def test_a_case_shows_the_figures_of_its_flags(as_staff, new_job, new_flag):
     words = words_of(as_staff.get(f"/cases/{flag.case_id}/"))
     assert "4 flags, 4 jobs, 1 suppressed" in words
     assert "Total 6,000,000 operations" in words
-    assert "Metadata operations of the job, threshold 2,000,000 operations" in words
+    assert "Metadata operations of the job (threshold 2,000,000 operations)" in words
     assert "Trend of flags 1 in the latest 7 days, 2 in the 7 days before" in words
     assert "To contest it" not in words
+
+
+def test_a_case_without_recent_flags_says_when_the_last_one_was(as_staff, new_flag):
+    until = timezone.now() - timedelta(days=8)
+    case = new_flag(since=until, until=until).case
+    Case.objects.update(until=until)
+
+    assert f"none in the latest 7 days; last on {until.day} {until:%b}" in words_of(
+        as_staff.get(f"/cases/{case.pk}/")
+    )
 
 
 def test_figures_are_over_the_flags_that_a_user_may_see(client, bob, new_job, new_flag):

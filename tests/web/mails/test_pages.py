@@ -58,7 +58,7 @@ def test_a_case_says_why_no_mail_was_written(as_staff, page_names):
 
     page = as_staff.get(f"/cases/{page_names['case']}/").content.decode()
 
-    assert "It was found in old data that was loaded later." in page
+    assert "Found in historical data that was loaded later." in page
 
 
 def test_text_of_a_mail_is_escaped(as_staff, draft):

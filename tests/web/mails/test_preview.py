@@ -12,7 +12,7 @@ def test_a_case_is_previewed(as_staff, storm):
     page = as_staff.get(f"/mails/preview/?case={storm.pk}").content.decode()
 
     assert "Hello Alice Ng," in page
-    assert "Please run only one of these jobs at a time" in page
+    assert "Please stop or throttle this job. Before you run it again, reduce its " in page
     html = as_staff.get(f"/mails/preview/html/?case={storm.pk}").content.decode()
     assert 'src="data:image/png;base64,' in html
     assert not Notification.objects.exists()
