@@ -34,9 +34,7 @@ def own_account(request: UserRequest) -> HttpResponse:
     if action == "mails" and mails.is_valid():
         mails.save()
         wanted = mails.cleaned_data["job_reports"] or mails.cleaned_data["weekly_summary"]
-        messages.success(
-            request, "Saved. Jobs that end from now on count." if wanted else "Saved."
-        )
+        messages.success(request, "Saved. Jobs that end from now on count." if wanted else "Saved.")
         return redirect("own_account")
     if action == "revoke":
         number = request.POST.get("token", "")

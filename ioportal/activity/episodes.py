@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import connection
 
@@ -71,7 +71,7 @@ def of_principals(
     """Return the episodes of principals and groups in [start, end), largest impact first."""
     kinds, keys = zip(*principals, strict=True) if principals else ((), ())
     width = levels.IMPACT.width
-    values = {
+    values: dict[str, Any] = {
         "kinds": list(kinds),
         "keys": list(keys),
         "start": start,

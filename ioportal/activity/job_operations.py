@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from psycopg import sql
@@ -33,7 +33,7 @@ WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0 AND w.target_id <> 0
 
 def job_share(job: int, filesystem: int, start: datetime, end: datetime) -> float | None:
     """Return a job's part of all metadata operations in [start, end]; None: not known any more."""
-    values = {
+    values: dict[str, Any] = {
         "job": job,
         "filesystem": filesystem,
         "start": start,

@@ -16,10 +16,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from ioportal.alerts.models import Answer, Notification
-from ioportal.flags.models import CaseEvent
+from ioportal.flags.models import Case, CaseEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ioportal.alerts.models import NotificationQuerySet
 
 _VALID = timedelta(days=60)
 _MAX_ANSWERS = 20  # to a mail
@@ -59,9 +61,7 @@ def notification_of(key: str) -> Notification | None:
         return None
     if timezone.now() > datetime.fromtimestamp(int(expires), UTC):
         return None
-    sent = (Notification.State.SENT, Notification.State.UNCERTAIN)
-    mails = Notification.objects.all().to_users()
-    return mails.filter(token=UUID(token), state__in=sent).first()
+    return _sent_to_users().filter(token=UUID(token)).first()
 
 
 def record(notification: Notification, kind: str, comment: str) -> bool:
@@ -76,12 +76,40 @@ def record(notification: Notification, kind: str, comment: str) -> bool:
             return True
         if earlier.count() >= _MAX_ANSWERS:
             return False
-        answer = Answer.objects.create(notification=notification, kind=kind, comment=comment)
-        text = f"{answer.get_kind_display()}. {comment}".strip()
+        Answer.objects.create(notification=notification, kind=kind, comment=comment)
         CaseEvent.objects.bulk_create(
-            CaseEvent(
-                case_id=case, kind=CaseEvent.Kind.ANSWERED, by=notification.recipient, text=text
-            )
+            _event(case, notification.recipient, kind, comment)
             for case in notification.cases.values_list("case", flat=True)
         )
         return True
+
+
+def record_for_case(case: Case, kind: str, comment: str) -> bool:
+    """Store an answer of a case's owner who is logged in; return whether it was accepted.
+
+    It is in the case's history only. If there was a mail about the case, its follow-ups regard it.
+    """
+    with transaction.atomic():
+        Case.objects.select_for_update().get(pk=case.pk)
+        earlier = case.events.filter(kind=CaseEvent.Kind.ANSWERED, by=case.owner).order_by("-pk")
+        event = _event(case.pk, case.owner, kind, comment)
+        latest = earlier.first()
+        if latest and latest.text == event.text:
+            return True
+        if earlier.count() >= _MAX_ANSWERS:
+            return False
+        event.save()
+        mails = _sent_to_users().filter(cases__case=case, recipient=case.owner)
+        if mail := mails.order_by("-pk").first():
+            Answer.objects.create(notification=mail, kind=kind, comment=comment)
+        return True
+
+
+def _event(case: int, by: str, kind: str, comment: str) -> CaseEvent:
+    text = f"{Answer.Kind(kind).label}. {comment}".strip()
+    return CaseEvent(case_id=case, kind=CaseEvent.Kind.ANSWERED, by=by, text=text)
+
+
+def _sent_to_users() -> NotificationQuerySet:
+    sent = (Notification.State.SENT, Notification.State.UNCERTAIN)
+    return Notification.objects.all().to_users().filter(state__in=sent)

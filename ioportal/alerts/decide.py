@@ -230,18 +230,31 @@ def _withheld(
     return reasons[0] if reasons else ""
 
 
+def refusal(candidate: Candidate, policy: Policy) -> str:
+    """Return why not even staff may have a mail about a case written; "": they may."""
+    reasons = (*_unsound(candidate), *_unreachable(candidate, policy))
+    return reasons[0] if reasons else ""
+
+
+def _unsound(candidate: Candidate) -> Iterator[str]:
+    """Yield why the evidence of a case blames nobody."""
+    if candidate.state == "suppressed":
+        yield "Its data quality is not good."
+    if candidate.is_about_data:
+        yield "The rule is about data quality: it blames nobody."
+
+
 def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
     """Yield why a case is never mailed about as it is."""
     if policy.mode(candidate.rule) is Mode.OFF:
         yield "Mails about this rule are off."
     if candidate.is_notice:
         yield "It is a notice: advice, not a reason for a mail."
-    if candidate.state == "suppressed":
-        yield "Its data quality is not good."
-    elif candidate.state not in {"open", "ended"}:
+    yield from _unsound(candidate)
+    if candidate.state == "resolved":
+        yield "The case is resolved."
+    elif candidate.state not in {"open", "ended", "suppressed"}:
         yield f"The case is {candidate.state}: a member of staff takes care of it."
-    if candidate.is_about_data:
-        yield "The rule is about data quality: it blames nobody."
     if candidate.lag > policy.fresh:
         yield "Found in historical data that was loaded later."
 

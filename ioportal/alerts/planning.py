@@ -9,11 +9,20 @@ from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Max, Min, OuterRef, Q, Subquery
+from django.db.models import BooleanField, ExpressionWrapper, F, Max, Min, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from ioportal.alerts import compose
-from ioportal.alerts.decide import Candidate, Decision, Mailed, Policy, Silence, Verdict, decide
+from ioportal.alerts.decide import (
+    Candidate,
+    Decision,
+    Mailed,
+    Policy,
+    Silence,
+    Verdict,
+    decide,
+    refusal,
+)
 from ioportal.alerts.digests import schedule
 from ioportal.alerts.models import (
     BouncedAddress,
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 _DAY = timedelta(days=1)
 _ENDS_WITHIN = timedelta(hours=2)  # of its latest data
 _CONSIDERED = (Case.State.OPEN, Case.State.ACKNOWLEDGED, Case.State.SUPPRESSED)
+_State = Notification.State
 _REQUESTED = (Notification.Kind.DIGEST, Notification.Kind.REPORT)  # count for no limit
 _FROM_POLICY = {field.name for field in fields(Policy)} - {"zone", "fresh", "growth"}
 
@@ -51,22 +61,58 @@ def plan(now: datetime | None = None) -> int:
     with transaction.atomic():
         hold(Lock.ALERTS)
         now = now or timezone.now()
-        policy = current_policy()
-        decisions = decide(
-            candidates(now),
-            list(silences(now)),
-            list(_mailed(now - max(_DAY, policy.interval))),
-            policy,
-            now,
-        )
+        decisions = _decisions(candidates(now), now)
         _store_reasons(decisions)
         schedule.write_brake_notices(
             [each.case for held in decisions if held.is_braked for each in held.candidates], now
         )
         mails = [each for each in decisions if each.verdict is Verdict.MAIL]
         for decision in mails:
-            _write(decision, now)
+            state = _State.DRAFT if decision.needs_approval else _State.WAITING
+            _write(decision.candidates, decision.reason, state, now)
         return len(mails)
+
+
+class Refused(Exception):  # noqa: N818  (an answer to staff, not an error)
+    """A mail about a case may not be written; the text says why."""
+
+
+def outlook(case: int) -> Decision:
+    """Return what would happen with the mail about a case now; nothing is stored."""
+    now = timezone.now()
+    [decision] = (
+        each
+        for each in _decisions(candidates(now, also=case), now)
+        if case in {candidate.case for candidate in each.candidates}
+    )
+    return decision
+
+
+def write_draft(case: int, by: str) -> Notification:
+    """Return the draft of a mail about a case that a member of staff asked for, or an earlier one.
+
+    Raises:
+        Refused: its data is not good, or its owner cannot get mails.
+    """
+    with transaction.atomic():
+        hold(Lock.ALERTS)
+        drafts = Notification.objects.all().to_users().filter(state=_State.DRAFT, cases__case=case)
+        if draft := drafts.filter(kind=Notification.Kind.CASES).first():
+            return draft
+        now = timezone.now()
+        [candidate] = (each for each in candidates(now, also=case) if each.case == case)
+        if reason := refusal(candidate, current_policy()):
+            raise Refused(reason)
+        draft = _write([candidate], f"Written by {by}.", _State.DRAFT, now)
+        if draft is None:
+            raise Refused("It has no finding on good data.")
+        return draft
+
+
+def _decisions(considered: list[Candidate], now: datetime) -> list[Decision]:
+    policy = current_policy()
+    mailed = _mailed(now - max(_DAY, policy.interval))
+    return decide(considered, list(silences(now)), list(mailed), policy, now)
 
 
 def current_policy() -> Policy:
@@ -78,8 +124,8 @@ def current_policy() -> Policy:
     return Policy(zone, **{name: getattr(stored, name) for name in _FROM_POLICY})
 
 
-def candidates(now: datetime) -> list[Candidate]:
-    """Return the cases above notices that are neither muted nor resolved, and those that ended.
+def candidates(now: datetime, also: int | None = None) -> list[Candidate]:
+    """Return cases above notices, neither muted nor resolved; those that ended; and one more.
 
     Groups of jobs and hosts end as soon as they stay below the thresholds: a storm of the night is
     over before quiet hours are.
@@ -94,9 +140,11 @@ def candidates(now: datetime) -> list[Candidate]:
         resolved_at__gt=now - _DAY,
         resolved_at__lt=F("until") + _ENDS_WITHIN,  # others expired
     ) & ~Q(subject_kind=Subject.JOB)  # whose findings end only if they no longer apply
-    cases = Case.objects.filter(Q(state__in=_CONSIDERED) | ended, severity__gt=Flag.Severity.NOTICE)
+    considered = Q(state__in=_CONSIDERED) | ended
+    cases = Case.objects.filter(considered & Q(severity__gt=Flag.Severity.NOTICE) | Q(pk=also))
     rows = cases.order_by("pk").values(
         "pk", "rule", "severity", "state", "owner", "opened_at", "filesystem__name",
+        has_ended=ExpressionWrapper(ended, BooleanField()),
         mailed_at=Subquery(last.values("notification__created_at")[:1]),
         mailed_value=Subquery(last.values("value")[:1]),
     )  # fmt: skip
@@ -135,7 +183,7 @@ def _candidate(
         is_about_impact=bool(rule and rule.source is Source.IMPACT),
         is_about_data=bool(rule and rule.is_about_data),
         is_notice=row["severity"] <= Flag.Severity.NOTICE,
-        state="ended" if row["state"] == Case.State.RESOLVED else row["state"],
+        state="ended" if row["has_ended"] else row["state"],
         recipient=row["owner"],
         address=address,
         filesystem=row["filesystem__name"] or "",
@@ -188,25 +236,28 @@ def _store_reasons(decisions: Iterable[Decision]) -> None:
     )
 
 
-def _write(decision: Decision, now: datetime) -> None:
-    first = decision.candidates[0]
-    cases = {each.case: each for each in decision.candidates}
-    about = topics(cases, first.recipient)
-    if not about:  # its flags ended meanwhile
-        return
-    account = UserAccount.objects.get(name=first.recipient)
+def _write(
+    about_cases: Iterable[Candidate], reason: str, state: str, now: datetime
+) -> Notification | None:
+    """Write the mail about some cases of a recipient; None: their flags ended meanwhile."""
+    cases = {each.case: each for each in about_cases}
+    [recipient] = {each.recipient for each in cases.values()}
+    about = topics(cases, recipient)
+    if not about:
+        return None
+    account = UserAccount.objects.get(name=recipient)
     content = compose.about_cases(about, account)
     notification = Notification.objects.create(
-        recipient=first.recipient,
+        recipient=recipient,
         address=account.email,
         filesystem=about[0].case.filesystem,
         subject=content.subject,
         text=content.text,
         html=content.html,
-        reason=decision.reason,
-        state=Notification.State.DRAFT if decision.needs_approval else Notification.State.WAITING,
+        reason=reason,
+        state=state,
         created_at=now,
-        next_attempt_at=None if decision.needs_approval else now,
+        next_attempt_at=None if state == _State.DRAFT else now,
     )
     NotificationImage.objects.bulk_create(
         NotificationImage(notification=notification, name=name, png=png)
@@ -221,3 +272,4 @@ def _write(decision: Decision, now: datetime) -> None:
         )
         for topic in about
     )
+    return notification

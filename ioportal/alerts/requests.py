@@ -53,7 +53,9 @@ def request(load: Load) -> str:
 
 
 def _run_fewer(load: Load, parallel: int) -> str:
-    many = "one of these jobs at a time" if parallel == 1 else f"{parallel} of these jobs in parallel"
+    many = (
+        "one of these jobs at a time" if parallel == 1 else f"{parallel} of these jobs in parallel"
+    )
     return (
         f"Please run at most {many} ({load.at_once:,} ran at once) until {load.measure} is "
         f"{_target(load)}. Then they do at most {_TARGET} of the server's work, which delays "

@@ -52,9 +52,7 @@ _MAX_JOBS = 1_000  # the heaviest, of a group's flag
 _NOBODY = 0  # no stored user has this key
 _FREQUENT = 0.05  # share of the operations from which a kind is named
 _LONG_S = 900  # of a job whose start can be told from its work
-_SERVER = (
-    "The metadata server answers the opens, stats and other metadata requests of all users."
-)
+_SERVER = "The metadata server answers the opens, stats and other metadata requests of all users."
 
 
 class Topic:
@@ -151,7 +149,7 @@ class Topic:
         """The largest number of the case's jobs that ran at the same time."""
         keys = self._jobs["subject"].cast(pl.Int64).to_list()
         jobs = Job.objects.filter(pk__in=keys, started_at__isnull=False)
-        runs = jobs.annotate(known_until=KNOWN_UNTIL).values_list("started_at", "known_until")
+        runs = jobs.values_list("started_at", KNOWN_UNTIL)
         return _most_at_once([(start, end) for start, end in runs if start < end])
 
     @property
@@ -226,9 +224,8 @@ class Topic:
         shares = ", ".join(f"{kind} {percent(sums[kind] / total, 0)}%" for kind in frequent)
         if not frequent:
             return []
-        return [
-            f"Metadata operations of {self._these_jobs}{self._counted_until}: {total:,.0f} ({shares})"
-        ]
+        whose = f"{self._these_jobs}{self._counted_until}"
+        return [f"Metadata operations of {whose}: {total:,.0f} ({shares})"]
 
     @property
     def _counted_until(self) -> str:

@@ -1,9 +1,9 @@
 """Common parts of figures over time: the axis, shaded gaps, marks.
 
 A figure is a plain dictionary in the format of Plotly's JavaScript. Its colours are tokens
-(`charts.palette`, and the page's ``--ink``, ``--line``, ``--gap``, ``--good``, ``--warn``, ``--bad``), with an
-optional opacity after a slash; the page resolves them. Its times are local to the axis, or count
-from an origin.
+(`charts.palette`, and the page's ``--ink``, ``--line``, ``--gap``, ``--good``, ``--warn``,
+``--bad``), with an optional opacity after a slash; the page resolves them. Its times are local to
+the axis, or count from an origin.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
@@ -88,6 +89,11 @@ class CaseSummary:
             return ""
         return in_words(self.worst, self.worst.measure, self.figures.total)
 
+    @cached_property
+    def episode(self) -> str:
+        """The worst episode of its impact in words; "": it is not known."""
+        return episode_texts.of_flag(self.worst) if self.worst else ""
+
     @property
     def trend(self) -> str:
         """Its flags of the last days, compared with the days before, as text."""
@@ -113,7 +119,9 @@ class CaseSummary:
             lines.append(f"Total: {self.total}")
         if self.worst:
             lines.append(f"Highest: {measured(self.worst)}")
-            lines += [*episode_texts.of_flag(self.worst), self.worst.advice]
+            if self.episode:
+                lines.append(f"Worst episode: {self.episode}")
+            lines.append(self.worst.advice)
         return "\n".join(lines)
 
 

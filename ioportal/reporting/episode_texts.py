@@ -1,4 +1,4 @@
-"""Episodes of impact in words: the same figures by the same names on pages, in mails and tickets."""
+"""Episodes of impact in words: the same figures and names on pages, in mails and in tickets."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def worst(flag: Flag) -> Episode | None:
     return next((each for each in episodes_of(flag) if each.impact_s >= _MIN_S), None)
 
 
-def of_flag(flag: Flag) -> list[str]:
-    """Return the line about a flag's worst episode; none: it is not known."""
+def of_flag(flag: Flag) -> str:
+    """Return a flag's worst episode in words; "": it is not known."""
     episode = worst(flag)
-    return [f"Worst episode: {in_words(episode)}"] if episode else []
+    return in_words(episode) if episode else ""
 
 
 def in_words(episode: Episode) -> str:
@@ -44,7 +44,9 @@ def times(episode: Episode) -> str:
     if episode.mean_times is None or episode.worst_times is None:
         return "longer than usual"
     mean, highest = (significant(each) for each in (episode.mean_times, episode.worst_times))
-    return f"{mean} times as long as usual (mean over the episode; {highest} times in the worst 10 s)"
+    return (
+        f"{mean} times as long as usual (mean over the episode; {highest} times in the worst 10 s)"
+    )
 
 
 def interval(episode: Episode) -> str:

@@ -12,6 +12,7 @@ from ioportal.reporting.flag_values import in_words, threshold_in_words, title_o
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
     from django.contrib.auth.models import User
 
     from ioportal.flags.models import Flag

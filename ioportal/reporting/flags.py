@@ -75,7 +75,9 @@ class FlagSummary:
         if job:
             lines.append(f"{job.cluster}, user {job.owner}, {job.node_count} nodes")
         lines.append(f"{title_of(flag, flag.measure)}: {measured(flag)}")
-        lines += [*episode_texts.of_flag(flag), flag.advice]
+        if episode := episode_texts.of_flag(flag):
+            lines.append(f"Worst episode: {episode}")
+        lines.append(flag.advice)
         return "\n".join(lines)
 
 

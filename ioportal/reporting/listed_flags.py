@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ioportal.flags.models import Flag
 from ioportal.flags.episodes import principal
+from ioportal.flags.models import Flag
 from ioportal.reporting.flags import about_principals, summaries, with_subjects
 
 if TYPE_CHECKING:

@@ -144,9 +144,7 @@ def _slowest_first(state: ServerState) -> tuple[float, float]:
     return -(state.times_now or 0), -(mean or 0)
 
 
-def _episodes(
-    causes: Mapping[int, _Impact], ends: Mapping[int, datetime]
-) -> dict[int, Episode]:
+def _episodes(causes: Mapping[int, _Impact], ends: Mapping[int, datetime]) -> dict[int, Episode]:
     """Return the latest episode of the cause at each server."""
     if not causes:
         return {}

@@ -8,8 +8,15 @@ from django.utils import timezone
 
 from ioportal.alerts import outbox, planning, smtp, tasks
 from ioportal.alerts.models import CaseDecision, MailPolicy, Notification
-from ioportal.flags.models import Case, Flag
+from ioportal.alerts.topics import topics
+from ioportal.flags.models import Case, Flag, JobEvidence
+from ioportal.jobs.models import Job
+from ioportal.reporting import server_states
+from ioportal.site.models import Server, UserAccount
+from ioportal.telemetry.models import ImpactWindow
 from tests import untraced
+from tests.logs import at
+from tests.web.reading import words_of
 
 State = Notification.State
 
@@ -73,6 +80,58 @@ def test_a_storm_that_ended_before_a_mail_was_due_is_mailed_about(
 
     assert planning.plan(now + timedelta(hours=8)) == mails_written
     assert planning.plan(now + timedelta(hours=9)) == 0
+
+
+def test_mail_case_flag_and_home_have_the_same_figures(storm, automatic, as_staff, sam):
+    planning.plan()
+    server = Server.objects.get(name=untraced.SERVER)
+    state, _ = server_states.current(sam, {server.pk: at("12:05")})
+    mail = " ".join(Notification.objects.get().text.split())
+
+    times = state.cause.times
+    assert re.fullmatch(
+        r"[\d.,]+ times as long as usual \(mean over the episode; [\d.,]+ times in the worst 10 s\)",
+        times,
+    )
+    assert f"2017-07-05 12:00:00 to 12:03:00 UTC: their requests took {times}." in mail
+    for address in (f"/cases/{storm.pk}/", f"/flags/{storm.flags.get().pk}/"):
+        assert f"Their requests took {times}." in words_of(as_staff.get(address))
+
+
+def test_operations_of_running_jobs_have_a_time(storm):
+    Job.objects.filter(batch_id=untraced.STORM).update(ended_at=None)
+
+    [topic] = topics([storm.pk], "alice")
+
+    assert any("this job until 12:09:00 UTC: " in fact for fact in topic.facts)
+
+
+def test_a_share_of_the_server_is_of_all_operations_at_the_peak(storm):
+    Flag.objects.update(numbers={}, thresholds={"peak_impact_s": 10})
+    ImpactWindow.objects.all().delete()
+    JobEvidence.objects.update(impact_s=None)
+
+    [topic] = topics([storm.pk], "alice")
+
+    # Within the five minutes before its peak: three minutes of the storm, two calm ones.
+    own = 3 * untraced.STORM_REQUESTS + 2 * untraced.CALM_REQUESTS
+    share = own / (own + 5 * 11 * untraced.CALM_REQUESTS)
+    assert f"At its peak, this job did {share:.0%} of all metadata operations on lake." in topic.why
+    assert "delays" not in topic.why
+
+
+def test_a_centre_signs_its_mails(storm, automatic, mails, settings):
+    settings.CENTRE, settings.CENTRE_CONTACT = "Oak Centre", "help@oak.example"
+    UserAccount.objects.filter(name="alice").update(team="HEP production", full_name="")
+    planning.plan()
+    outbox.send_due(10)
+
+    [(_, mail)] = mails.accepted
+    assert mail["From"] == "Oak Centre <ioportal@localhost>"
+    text = mail.get_body(["plain"]).get_content()
+    assert text.startswith("Hello HEP production,")
+    assert text.splitlines()[-3:] == ["--", "Oak Centre", "help@oak.example"]
+    assert "Oak Centre" in mail.get_body(["html"]).get_content()
 
 
 def test_without_a_policy_a_member_of_staff_sends_the_draft(storm, mails):

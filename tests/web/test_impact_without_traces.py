@@ -68,7 +68,7 @@ def test_the_home_page_says_how_slow_a_server_is_in_the_latest_windows(as_staff)
 
     page = words_of(as_staff.get("/now/"))
 
-    assert "Requests take 4.00 × as long as usual (latest 30 s)." in page
+    assert "Requests take 4.00 \N{MULTIPLICATION SIGN} as long as usual (latest 30 s)." in page
     assert "2017-07-05 12:06:00 to 12:09:00 UTC: others' requests took " in page
     assert " 4.00 times" not in page
 

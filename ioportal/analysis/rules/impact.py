@@ -58,15 +58,17 @@ IMPACT = Rule(
             minimum=1,
         ),
         "impact_share": Threshold(
-            HARM_SHARE, "Share of the server's work within these five minutes", Unit.SHARE, maximum=1
+            HARM_SHARE,
+            "Share of the server's work within these five minutes",
+            Unit.SHARE,
+            maximum=1,
         ),
     },
     advice=(
         "Other users waited {peak_impact_s:,.0f} s longer within five minutes because of this "
         "job ({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), "
         "{impact_s:,.0f} s over its run (threshold {threshold_impact_s:,.0f} s). "
-        "Stop or throttle it if users complain. Run fewer jobs of this kind concurrently, and "
-        "check which files it opens."
+        "Run fewer jobs of this kind concurrently, and check which files it opens."
     ),
     check=_check,
     example=Example(

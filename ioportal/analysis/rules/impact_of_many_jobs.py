@@ -67,7 +67,10 @@ IMPACT_OF_MANY_JOBS = Rule(
             minimum=1,
         ),
         "impact_share": Threshold(
-            HARM_SHARE, "Share of the server's work within these five minutes", Unit.SHARE, maximum=1
+            HARM_SHARE,
+            "Share of the server's work within these five minutes",
+            Unit.SHARE,
+            maximum=1,
         ),
     },
     advice=(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from django import template
 from django.conf import settings
+from django.urls import reverse
+from django.utils.html import format_html
 
 from ioportal.demo import tour
 from ioportal.demo.views import DISMISSED
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
     from django.template import RequestContext
 
 register = template.Library()
+
+
+@register.simple_tag
+def mailbox_link() -> str:
+    """Link to the mailbox of a demo."""
+    if not settings.DEMO:
+        return ""
+    return format_html('<a href="{}">Mailbox of the demo</a>', reverse("mailbox"))
 
 
 @register.inclusion_tag("demo/tour_card.html", takes_context=True)

@@ -12,6 +12,7 @@ from django.db.models import Q, Value, When
 from django.shortcuts import get_object_or_404
 
 from ioportal.alerts.models import Answer, CaseDecision, Notification, NotificationCase
+from ioportal.alerts.topics import topics
 from ioportal.flags import latest_data
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.reporting import flags
@@ -25,6 +26,7 @@ from ioportal.reporting.cases import (
 )
 from ioportal.studies.models import Mitigation
 from ioportal.web.cases.flags_by_week import FlagsByWeek
+from ioportal.web.mails.answers import AnswerForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -93,6 +95,22 @@ class CasePage:
         mails = Notification.objects.visible_to(self._user)
         about = NotificationCase.objects.filter(case=self.case, notification__in=mails)
         return list(about.select_related("notification").order_by("-pk")[:_LISTED_CASES])
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the reader is its owner, who may answer."""
+        return bool(self.case.owner) and self.case.owner == self._user.get_username()
+
+    @cached_property
+    def answer_form(self) -> AnswerForm:
+        """The form of its owner."""
+        return AnswerForm()
+
+    @cached_property
+    def request(self) -> str:
+        """What its owner is asked to do; "": nothing on good data."""
+        about = topics([self.case.pk], self.case.owner) if self.case.owner else []
+        return about[0].request if about else ""
 
     @cached_property
     def mail_decision(self) -> CaseDecision | None:

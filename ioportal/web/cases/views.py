@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from ioportal.alerts import answers, planning
+from ioportal.alerts.decide import Verdict
+from ioportal.flags.models import Case
 from ioportal.reporting import flags
 from ioportal.reporting.cases import columns
 from ioportal.web.cases.forms import DEFAULT_MUTE, TriageForm, outcome_message
 from ioportal.web.cases.inbox import Inbox
 from ioportal.web.cases.page import CasePage
 from ioportal.web.common import exports
+from ioportal.web.mails.answers import AnswerForm
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -55,6 +59,40 @@ def case(request: UserRequest, pk: int) -> HttpResponseBase:
     address = request.build_absolute_uri(request.path)
     context = {"section": "cases", "page": page, "form": form, "address": address}
     return render(request, "cases/case.html", context)
+
+
+@require_POST
+def draft_mail(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Write the mail about a case as a draft, for staff."""
+    if not request.user.is_staff:
+        raise PermissionDenied("Only staff may have mails written.")
+    about = get_object_or_404(Case, pk=pk)
+    outlook = planning.outlook(pk)
+    try:
+        draft = planning.write_draft(pk, request.user.get_username())
+    except planning.Refused as refused:
+        messages.error(request, f"No draft was created. {refused}")
+        return redirect("case", about.pk)
+    if outlook.verdict is not Verdict.MAIL:
+        messages.warning(request, f"It would not be sent automatically: {outlook.reason}")
+    messages.success(request, "Draft created. Approve or discard it.")
+    return redirect("mail", draft.pk)
+
+
+@require_POST
+def answer(request: UserRequest, pk: int) -> HttpResponseBase:
+    """Store the answer of a case's owner."""
+    about = get_object_or_404(Case.objects.visible_to(request.user), pk=pk)
+    if about.owner != request.user.get_username():
+        raise PermissionDenied("Only the owner of a case may answer.")
+    form = AnswerForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "Nothing was stored. Choose an answer, and shorten the comment.")
+    elif answers.record_for_case(about, form.cleaned_data["kind"], form.cleaned_data["comment"]):
+        messages.success(request, "Thank you. The staff see your answer with the case.")
+    else:
+        messages.error(request, "There are too many answers to this case. Contact the staff.")
+    return redirect("case", pk)
 
 
 @require_safe

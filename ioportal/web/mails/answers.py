@@ -47,5 +47,11 @@ def answer(request: HttpRequest, key: str, kind: str) -> HttpResponse:
     )
     if form.is_bound and form.is_valid() and not is_stored:
         form.add_error(None, "There are too many answers to this mail. Reply to it instead.")
-    context = {"mail": mail, "form": form, "is_stored": is_stored}
+    context = {
+        "mail": mail,
+        "cases": [about.case for about in mail.cases.select_related("case__filesystem")],
+        "earlier": mail.answers.first(),
+        "form": form,
+        "is_stored": is_stored,
+    }
     return render(request, "mails/answer.html", context)

@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
-from ioportal.alerts import compose
+from ioportal.alerts import compose, planning
 from ioportal.alerts.topics import topics
 from ioportal.flags.models import Case, Flag
 from ioportal.site.models import UserAccount
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from ioportal.alerts.compose import Content
+    from ioportal.alerts.decide import Decision
 
 _CACHE_S = 60  # the page and its frame show the same
 _DIGITS = 18
@@ -51,6 +52,11 @@ class Preview:
         """The account of the owner; an unknown one has no address."""
         owner = self.case.owner
         return UserAccount.objects.filter(name=owner).first() or UserAccount(name=owner)
+
+    @cached_property
+    def outlook(self) -> Decision:
+        """Whether the mail about the case would be sent now, and why not."""
+        return planning.outlook(self.case.pk)
 
     @cached_property
     def content(self) -> Content:

@@ -9,6 +9,7 @@ import pytest
 from ioportal.alerts import answers, outbox, planning
 from ioportal.alerts.models import Answer, Notification
 from ioportal.flags.models import CaseEvent
+from tests.web.reading import words_of
 
 
 @pytest.fixture
@@ -31,6 +32,46 @@ def test_an_answer_becomes_an_event_of_the_case(client, storm, links):
 
     event = storm.events.get(kind=CaseEvent.Kind.ANSWERED)
     assert (event.by, event.text) == ("alice", "I am on it. I stopped <b>it</b>")
+
+
+def test_the_page_shows_the_evidence_and_an_earlier_answer(client, storm, links):
+    client.post(links["working"], {"kind": "working", "comment": "Next week"})
+
+    page = words_of(client.get(links["fixed"]))
+
+    assert "Evidence (log-in required): Slows down other jobs, jobs named storm, lake" in page
+    assert "I am on it. Next week" in page
+
+
+def test_the_owner_answers_on_the_page_of_the_case(as_alice, storm, links):
+    page = words_of(as_alice.get(f"/cases/{storm.pk}/"))
+    assert "I am on it It is fixed This is wrong" in page
+    assert " to alice" in page.partition("Mails")[2]  # the mail about it
+
+    for _ in range(2):  # submitted twice
+        as_alice.post(f"/cases/{storm.pk}/answer/", {"kind": "wrong", "comment": "Not mine"})
+
+    event = storm.events.get(kind=CaseEvent.Kind.ANSWERED)
+    assert (event.by, event.text) == ("alice", "This is wrong. Not mine")
+    assert Answer.objects.get().kind == Answer.Kind.WRONG  # no follow-up
+
+
+def test_an_answer_needs_no_mail_but_the_owner(client, as_alice, storm, bob):
+    assert as_alice.post(f"/cases/{storm.pk}/answer/", {"kind": "x"}).status_code == 302
+    assert not storm.events.filter(kind=CaseEvent.Kind.ANSWERED).exists()
+    as_alice.post(f"/cases/{storm.pk}/answer/", {"kind": "fixed"})
+    assert storm.events.get(kind=CaseEvent.Kind.ANSWERED).text == "It is fixed."
+
+    client.force_login(bob)  # of the same project
+    assert client.post(f"/cases/{storm.pk}/answer/", {"kind": "fixed"}).status_code == 403
+    assert client.post(f"/cases/{storm.pk}/draft/").status_code == 403
+
+
+def test_the_owner_is_shown_the_request_and_no_advice_of_staff(as_alice, storm):
+    for address in (f"/cases/{storm.pk}/", f"/flags/{storm.flags.get().pk}/"):
+        assert "Advice" not in words_of(as_alice.get(address))
+
+    assert "Please stop or throttle this job." in words_of(as_alice.get(f"/cases/{storm.pk}/"))
 
 
 def test_the_same_answer_again_changes_nothing(client, storm, links):

@@ -15,7 +15,7 @@ def draft(page_names):
 
 
 def test_staff_release_a_draft(as_staff, draft):
-    assert "1 draft to release" in as_staff.get("/mails/").content.decode()
+    assert "1 draft to approve" in as_staff.get("/mails/").content.decode()
 
     response = as_staff.post(f"/mails/{draft.pk}/", {"action": "send"}, follow=True)
 

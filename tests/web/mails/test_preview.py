@@ -1,15 +1,19 @@
-"""Previews of mails: nothing is stored or sent."""
+"""Previews of mails, which store and send nothing, and drafts that staff ask for."""
 
+import pytest
 from django.core.cache import cache
+from django.utils import timezone
 
 from ioportal.alerts.models import Notification
-from ioportal.flags.models import Flag
+from ioportal.flags.models import Case, Flag
+from ioportal.site.models import UserAccount
+from tests.web.reading import words_of
 
 
 def test_a_case_is_previewed(as_staff, storm):
     cache.clear()
 
-    page = as_staff.get(f"/mails/preview/?case={storm.pk}").content.decode()
+    page = words_of(as_staff.get(f"/mails/preview/?case={storm.pk}"))
 
     assert "Hello Alice Ng," in page
     assert "Please stop or throttle this job. Before you run it again, reduce its " in page
@@ -41,3 +45,55 @@ def test_a_site_replaces_the_text(as_staff, storm, settings, tmp_path):
 def test_there_is_no_preview_without_evidence(as_staff, storm):
     for query in ("", "case=0", "flag=0", "case=x", "flag=-1", "case=99999999999999999999"):
         assert as_staff.get(f"/mails/preview/?{query}").status_code == 404
+
+
+def test_staff_have_a_draft_written_that_would_be_withheld(as_staff, storm):
+    Flag.objects.update(opened_at=timezone.now())  # history that was loaded later
+    withheld = "Found in historical data that was loaded later."
+    cache.clear()
+    assert f"Not sent: {withheld}" in words_of(as_staff.get(f"/mails/preview/?case={storm.pk}"))
+
+    for _ in range(2):
+        page = words_of(as_staff.post(f"/cases/{storm.pk}/draft/", follow=True))
+
+    draft = Notification.objects.get()
+    assert (draft.state, draft.reason) == (Notification.State.DRAFT, "Written by sam.")
+    assert "Hello Alice Ng" in draft.text
+    assert "Draft created." in page
+    assert "It would not be sent automatically" in page
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        pytest.param(
+            lambda: Case.objects.update(state=Case.State.SUPPRESSED),
+            "Its data quality is not good.",
+            id="poor data",
+        ),
+        pytest.param(
+            lambda: (
+                Case.objects.update(state=Case.State.RESOLVED),
+                Flag.objects.update(suppression_reasons=["Contradicted."]),
+            ),
+            "It has no finding on good data.",
+            id="contradicted ids",
+        ),
+        pytest.param(
+            lambda: UserAccount.objects.update(email=""), "alice has no mail address.", id="address"
+        ),
+    ],
+)
+def test_no_draft_is_written_on_bad_data_or_without_an_address(as_staff, storm, spoil, reason):
+    spoil()
+
+    page = words_of(as_staff.post(f"/cases/{storm.pk}/draft/", follow=True))
+
+    assert f"No draft was created. {reason}" in page
+    assert not Notification.objects.exists()
+
+
+def test_a_resolved_case_gets_no_mail(as_staff, storm):
+    Case.objects.update(state=Case.State.RESOLVED)
+
+    assert "No mail: the case is resolved." in words_of(as_staff.get(f"/cases/{storm.pk}/"))
