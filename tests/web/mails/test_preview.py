@@ -7,7 +7,10 @@ from django.utils import timezone
 from ioportal.alerts.models import Notification
 from ioportal.flags.models import Case, Flag
 from ioportal.site.models import UserAccount
+from tests.logs import at
 from tests.web.reading import words_of
+
+RESOLVED = {"state": Case.State.RESOLVED, "resolution": "Fixed.", "resolved_at": at("14:00")}
 
 
 def test_a_case_is_previewed(as_staff, storm):
@@ -73,7 +76,7 @@ def test_staff_have_a_draft_written_that_would_be_withheld(as_staff, storm):
         ),
         pytest.param(
             lambda: (
-                Case.objects.update(state=Case.State.RESOLVED),
+                Case.objects.update(**RESOLVED),
                 Flag.objects.update(suppression_reasons=["Contradicted."]),
             ),
             "It has no finding on good data.",
@@ -94,6 +97,6 @@ def test_no_draft_is_written_on_bad_data_or_without_an_address(as_staff, storm, 
 
 
 def test_a_resolved_case_gets_no_mail(as_staff, storm):
-    Case.objects.update(state=Case.State.RESOLVED)
+    Case.objects.update(**RESOLVED)
 
     assert "No mail: the case is resolved." in words_of(as_staff.get(f"/cases/{storm.pk}/"))
