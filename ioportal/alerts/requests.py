@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ioportal.analysis.rules.rule import HARM_SHARE
+from ioportal.reporting.formatting import percent
 
 _NOTABLE = 0.01  # share of a server from which it matters how many jobs run at a time
 _TARGET = f"{HARM_SHARE:.0%}"
@@ -15,13 +16,13 @@ class Load:
     """The load of some jobs that were flagged.
 
     Args:
-        measure: title of the measure, within a sentence.
+        measure: title of the measure.
         value: its highest value, in words.
         threshold: in words.
         is_of_one_job: whether a single job was flagged.
         is_of_job: whether the measure is of each job; otherwise of all of them together.
         is_ceiling: whether values below the threshold are flagged.
-        share: of the server's work or operations, of one job; None: unknown.
+        share: of one job in the server's work while others waited; None: nobody did, or unknown.
         rate: metadata operations a second of one job at its peak; None: unknown.
         at_once: how many of the jobs ran at the same time.
     """
@@ -57,8 +58,8 @@ def _run_fewer(load: Load, parallel: int) -> str:
         "one of these jobs at a time" if parallel == 1 else f"{parallel} of these jobs in parallel"
     )
     return (
-        f"Please run at most {many} ({load.at_once:,} ran at once) until {load.measure} is "
-        f"{_target(load)}. Then they do at most {_TARGET} of the server's work, which delays "
+        f"Please run at most {many} ({load.at_once:,} ran at once) until "
+        f"{_goal(load)}. Then they do at most {_TARGET} of the server's work, which delays "
         "others little."
     )
 
@@ -78,15 +79,19 @@ def _slow_down(load: Load, share: float) -> str:
         )
     return (
         f"Please stop or throttle {these}. Before you run {them} again, {change}: {alone} did "
-        f"{share:.0%} of the server's work, and up to {_TARGET} delays others little. It is "
-        f"solved when {load.measure} is {_target(load)}."
+        f"{percent(share, 0)}% of the server's work, and up to {_TARGET} delays others little. It is "
+        f"solved when {_goal(load)}."
     )
 
 
 def _improve(load: Load) -> str:
     change = "increase" if load.is_ceiling else "reduce"
     where = "" if not load.is_of_job else " in this job" if load.is_of_one_job else " in each job"
-    return f"Please {change} {load.measure}{where} from {load.value} to {_target(load)}."
+    return f'Please {change} "{load.measure}"{where} from {load.value} to {_target(load)}.'
+
+
+def _goal(load: Load) -> str:
+    return f'"{load.measure}" is {_target(load)}'
 
 
 def _target(load: Load) -> str:

@@ -95,7 +95,7 @@ class Topic:
     def _peak_in_words(self) -> str:
         if self._peak is None or self._peak.share is None:
             return ""
-        who = "this job" if self._is_one_job else "the heaviest of these jobs"
+        who = "this job" if self._is_one_job else "the worst of these jobs"
         share = percent(self._peak.share, 0)
         return f" At its peak, {who} did {share}% of all metadata operations on {self._place}."
 
@@ -108,20 +108,27 @@ class Topic:
     def _load(self) -> Load:
         """The load of the worst flag's jobs on the server, as far as it is known."""
         flag, peak = self._worst, self._peak
-        running, share = self._at_once, peak.share if peak else None
-        if self._episode and self._waited_s >= HARM_S:
-            share = self._episode.share / (1 if flag.job or not running else running)
         return Load(
-            self._measure_in_text,
+            self._measure_title,
             self._in_words(flag),
             self._threshold,
             is_of_one_job=self._is_one_job,
             is_of_job=flag.job is not None,
             is_ceiling=self._is_ceiling,
-            share=share,
+            share=self._share_of_a_job if self._waited_s >= HARM_S else None,
             rate=peak.rate if peak else None,
-            at_once=running,
+            at_once=self._at_once,
         )
+
+    @property
+    def _share_of_a_job(self) -> float | None:
+        """The share of one job in the server's work while others waited; None: unknown."""
+        share = self._worst.numbers.get("impact_share")
+        if self._episode:
+            share = self._episode.share
+        if share is None:
+            return self._peak.share if self._peak else None
+        return float(share) / (1 if self._worst.job else self._at_once or 1)
 
     @cached_property
     def _episode(self) -> Episode | None:
@@ -174,12 +181,6 @@ class Topic:
     @property
     def _measure_title(self) -> str:
         return title_of(self._worst, self._number)
-
-    @property
-    def _measure_in_text(self) -> str:
-        """The title of the measure within a sentence."""
-        title = self._measure_title
-        return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
     @cached_property
     def remedies(self) -> list[Remedy]:

@@ -281,6 +281,28 @@ its start; impact by window, hour by hour. Staff may pin another value. With few
 {MIN_BASELINE_WINDOWS:,} such windows the baseline is unknown, and RPCs of that kind are excluded;
 the share of RPCs with a known baseline is shown.
 
+### Episodes
+
+An *episode* of a group at a server is the time from its first to its last window with impact, with
+pauses of up to {_SLOWNESS.max_pause.seconds // 60} minutes. Pages, mails and tickets quote the same
+figures of it, always with its interval:
+
+- *extra wait*: its impact, in seconds;
+- *mean over the episode*: the time of others' RPCs, from arrival to end, over the usual time of as
+  many RPCs of the same kinds, in all its windows with impact together;
+- *worst 10 s*: the same ratio in the window in which it is highest;
+- *share of work while slow*: the group's part of the work in these windows.
+
+Windows without impact have no figures and do not count. While an episode continues, its interval
+ends with the latest evaluated window with impact; once it is over, its figures no longer change. A
+flag, a case and a mail quote the episode with the largest impact of the (worst) flag's job, host or
+group. The home page quotes, for each server, the latest episode of the user, process or host with
+the largest impact in the five minutes before the end of the evaluated data, or of a single job that
+causes at least 80 % of it; episodes are followed for a day back. *Evaluated until* is the end of
+the data that these figures include: windows that await attribution or evaluation come later. The
+ratio of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals) is of all
+RPCs, the cause's own included.
+
 ### Estimated impact
 
 Where a server was not traced, or its trace has no baseline yet, impact is estimated from

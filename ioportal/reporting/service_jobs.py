@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from django.db.models import Count
@@ -13,10 +14,12 @@ from ioportal.site.models import UserAccount
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.contrib.auth.models import User
 
     from ioportal.flags.models import Case
-    from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
+    from ioportal.jobs.models import JobQuerySet
 
 LISTED: Final = 10
 _FIELDS: Final = {
@@ -33,19 +36,20 @@ def lines(case: Case, reader: User) -> list[str]:
     """
     if not UserAccount.objects.filter(name=case.owner).exclude(team="").exists():
         return []
-    links = WorkloadJob.jobs.through.objects.filter(job__in=_jobs(case, reader))
+    # The keys, because nested conditions on visible flags and jobs take seconds for large cases.
+    keys = list(_jobs(case, reader).values_list("pk", flat=True))
+    links = WorkloadJob.jobs.through.objects.filter(job__in=keys)
     inside = WorkloadJob.objects.filter(pk__in=links.values("workloadjob"))
-    totals = inside.aggregate(
-        jobs=Count("pk"), **{field: Count(field, distinct=True) for field in _FIELDS}
-    )
-    if not totals["jobs"]:
+    groups = list(inside.values_list(*_FIELDS).annotate(Count("pk")).order_by())
+    total = sum(jobs for *_, jobs in groups)
+    if not total:
         return []
-    frequent = (
-        f"{title}: {_most_frequent(inside, field, totals[field])}"
-        for field, title in _FIELDS.items()
-        if totals[field]
-    )
-    return [f"PanDA jobs in these jobs: {totals['jobs']:,}", *frequent]
+    counts = [
+        (title, _counts((group[place], group[-1]) for group in groups))
+        for place, title in enumerate(_FIELDS.values())
+    ]
+    frequent = (f"{title}: {_most_frequent(names)}" for title, names in counts if names)
+    return [f"PanDA jobs in these jobs: {total:,}", *frequent]
 
 
 def _jobs(case: Case, reader: User) -> JobQuerySet:
@@ -57,10 +61,18 @@ def _jobs(case: Case, reader: User) -> JobQuerySet:
     return jobs.filter(owner=case.owner).overlapping(case.since, case.until)
 
 
-def _most_frequent(inside: WorkloadJobQuerySet, field: str, count: int) -> str:
-    groups = inside.exclude(**{f"{field}__isnull": True}).values_list(field)
-    first = groups.annotate(jobs=Count("pk")).order_by("-jobs", field)[:LISTED]
-    names = [f"{visible(str(name)) or 'unknown'} ({jobs:,})" for name, jobs in first]
-    if count > LISTED:
-        names.append(f"{count - LISTED:,} more")
+def _counts(jobs_by_value: Iterable[tuple[object, int]]) -> Counter[str]:
+    """Return the number of jobs by name; unknown values are left out."""
+    counts: Counter[str] = Counter()
+    for value, jobs in jobs_by_value:
+        if value is not None:
+            counts[str(value)] += jobs
+    return counts
+
+
+def _most_frequent(counts: Counter[str]) -> str:
+    first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:LISTED]
+    names = [f"{visible(name) or 'unknown'} ({jobs:,})" for name, jobs in first]
+    if len(counts) > LISTED:
+        names.append(f"{len(counts) - LISTED:,} more")
     return ", ".join(names)

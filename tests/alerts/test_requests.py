@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.alerts.requests import Load, request
 
-WAIT = {"measure": "extra wait", "value": "757 s", "threshold": "10 s"}
+WAIT = {"measure": "Extra wait", "value": "757 s", "threshold": "10 s"}
 
 
 @pytest.mark.parametrize(
@@ -14,44 +14,44 @@ WAIT = {"measure": "extra wait", "value": "757 s", "threshold": "10 s"}
             Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950),
             "Please stop or throttle this job. Before you run it again, reduce its metadata "
             "operations from 4,950 to below 1,000 a second (mean of five minutes): it did 99% of "
-            "the server's work, and up to 20% delays others little. It is solved when extra wait "
-            "is below 10 s.",
+            "the server's work, and up to 20% delays others little. It is solved when "
+            '"Extra wait" is below 10 s.',
             id="one job alone does too much",
         ),
         pytest.param(
             Load(**WAIT, share=0.4, at_once=5),
             "Please stop or throttle these jobs. Before you run them again, make each of them "
             "slower: one of them alone did 40% of the server's work, and up to 20% delays others "
-            "little. It is solved when extra wait is below 10 s.",
+            'little. It is solved when "Extra wait" is below 10 s.',
             id="each of several does too much, and its rate is unknown",
         ),
         pytest.param(
             Load(**WAIT, share=0.06, at_once=12),
-            "Please run at most 3 of these jobs in parallel (12 ran at once) until extra wait is "
-            "below 10 s. Then they do at most 20% of the server's work, which delays others "
-            "little.",
+            "Please run at most 3 of these jobs in parallel (12 ran at once) until "
+            '"Extra wait" is below 10 s. Then they do at most 20% of the server\'s work, which '
+            "delays others little.",
             id="too many at once",
         ),
         pytest.param(
             Load(**WAIT, share=0.15, at_once=2),
-            "Please run at most one of these jobs at a time (2 ran at once) until extra wait is "
-            "below 10 s. Then they do at most 20% of the server's work, which delays others "
-            "little.",
+            "Please run at most one of these jobs at a time (2 ran at once) until "
+            '"Extra wait" is below 10 s. Then they do at most 20% of the server\'s work, which '
+            "delays others little.",
             id="two at once",
         ),
         pytest.param(
             Load(**WAIT, share=0.06, at_once=3),
-            "Please reduce extra wait in each job from 757 s to below 10 s.",
+            'Please reduce "Extra wait" in each job from 757 s to below 10 s.',
             id="few enough at once",
         ),
         pytest.param(
-            Load("failed lookups", "9,000", "1,000", is_of_job=False),
-            "Please reduce failed lookups from 9,000 to below 1,000.",
-            id="no share is known, and all jobs together exceed the threshold",
+            Load("Opens without a close", "9,000", "1,000", is_of_job=False),
+            'Please reduce "Opens without a close" from 9,000 to below 1,000.',
+            id="nobody waited, and all jobs together exceed the threshold",
         ),
         pytest.param(
-            Load("mean write size", "4 kB", "64 kB", is_of_one_job=True, is_ceiling=True),
-            "Please increase mean write size in this job from 4 kB to above 64 kB.",
+            Load("Mean write size", "4 kB", "64 kB", is_of_one_job=True, is_ceiling=True),
+            'Please increase "Mean write size" in this job from 4 kB to above 64 kB.',
             id="low values are flagged",
         ),
     ],
