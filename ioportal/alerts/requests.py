@@ -22,6 +22,7 @@ class Load:
         is_of_one_job: whether a single job was flagged.
         is_of_job: whether the measure is of each job; otherwise of all of them together.
         is_ceiling: whether values below the threshold are flagged.
+        has_ended: whether all of them have ended.
         share: of one job in the server's work while others waited; None: nobody did, or unknown.
         rate: metadata operations a second of one job at its peak; None: unknown.
         at_once: how many of the jobs ran at the same time.
@@ -33,6 +34,7 @@ class Load:
     is_of_one_job: bool = False
     is_of_job: bool = True
     is_ceiling: bool = False
+    has_ended: bool = False
     share: float | None = None
     rate: float | None = None
     at_once: int = 1
@@ -77,17 +79,22 @@ def _slow_down(load: Load, share: float) -> str:
             f"reduce {each} metadata operations from {load.rate:,.0f} to below "
             f"{load.rate * HARM_SHARE / share:,.0f} a second (mean of five minutes)"
         )
+    first = (
+        f"Before you run {these} again, please"
+        if load.has_ended
+        else f"Please stop or throttle {these}. Before you run {them} again,"
+    )
     return (
-        f"Please stop or throttle {these}. Before you run {them} again, {change}: {alone} did "
-        f"{percent(share, 0)}% of the server's work, and up to {_TARGET} delays others little. It is "
-        f"solved when {_goal(load)}."
+        f"{first} {change}: {alone} did {percent(share, 0)}% of the server's work, and up to "
+        f"{_TARGET} delays others little. It is solved when {_goal(load)}."
     )
 
 
 def _improve(load: Load) -> str:
     change = "increase" if load.is_ceiling else "reduce"
     where = "" if not load.is_of_job else " in this job" if load.is_of_one_job else " in each job"
-    return f'Please {change} "{load.measure}"{where} from {load.value} to {_target(load)}.'
+    what = f'"{load.measure}"{where}'
+    return f"Please {change} {what} from {load.value} to {_target(load)}."
 
 
 def _goal(load: Load) -> str:

@@ -86,7 +86,7 @@ class Topic:
         if episode is None:
             return waited
         return (
-            f"{waited} {episode_texts.interval(episode)}: their requests took "
+            f"{waited} From {episode_texts.interval(episode)}, their requests took "
             f"{episode_texts.times(episode)}. Meanwhile {self._these_jobs} did "
             f"{percent(episode.share, 0)}% of the server's work."
         )
@@ -115,6 +115,7 @@ class Topic:
             is_of_one_job=self._is_one_job,
             is_of_job=flag.job is not None,
             is_ceiling=self._is_ceiling,
+            has_ended=bool(self._jobs["has_ended"].all()),
             share=self._share_of_a_job if self._waited_s >= HARM_S else None,
             rate=peak.rate if peak else None,
             at_once=self._at_once,

@@ -19,8 +19,8 @@ WAIT = {"measure": "Extra wait", "value": "757 s", "threshold": "10 s"}
             id="one job alone does too much",
         ),
         pytest.param(
-            Load(**WAIT, share=0.4, at_once=5),
-            "Please stop or throttle these jobs. Before you run them again, make each of them "
+            Load(**WAIT, share=0.4, at_once=5, has_ended=True),
+            "Before you run these jobs again, please make each of them "
             "slower: one of them alone did 40% of the server's work, and up to 20% delays others "
             'little. It is solved when "Extra wait" is below 10 s.',
             id="each of several does too much, and its rate is unknown",

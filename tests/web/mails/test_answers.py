@@ -71,7 +71,9 @@ def test_the_owner_is_shown_the_request_and_no_advice_of_staff(as_alice, storm):
     for address in (f"/cases/{storm.pk}/", f"/flags/{storm.flags.get().pk}/"):
         assert "Advice" not in words_of(as_alice.get(address))
 
-    assert "Please stop or throttle this job." in words_of(as_alice.get(f"/cases/{storm.pk}/"))
+    assert "Before you run this job again, please reduce" in words_of(
+        as_alice.get(f"/cases/{storm.pk}/")
+    )
 
 
 def test_the_same_answer_again_changes_nothing(client, storm, links):

@@ -19,7 +19,7 @@ def test_a_case_is_previewed(as_staff, storm):
     page = words_of(as_staff.get(f"/mails/preview/?case={storm.pk}"))
 
     assert "Hello Alice Ng," in page
-    assert "Please stop or throttle this job. Before you run it again, reduce its " in page
+    assert "Before you run this job again, please reduce its metadata operations from " in page
     html = as_staff.get(f"/mails/preview/html/?case={storm.pk}").content.decode()
     assert 'src="data:image/png;base64,' in html
     assert not Notification.objects.exists()
