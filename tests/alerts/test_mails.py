@@ -11,12 +11,9 @@ from ioportal.alerts.models import CaseDecision, MailPolicy, Notification
 from ioportal.alerts.topics import topics
 from ioportal.flags.models import Case, Flag, JobEvidence
 from ioportal.jobs.models import Job
-from ioportal.reporting import server_states
-from ioportal.site.models import Server, UserAccount
+from ioportal.site.models import UserAccount
 from ioportal.telemetry.models import ImpactWindow
 from tests import untraced
-from tests.logs import at
-from tests.web.reading import words_of
 
 State = Notification.State
 
@@ -80,22 +77,6 @@ def test_a_storm_that_ended_before_a_mail_was_due_is_mailed_about(
 
     assert planning.plan(now + timedelta(hours=8)) == mails_written
     assert planning.plan(now + timedelta(hours=9)) == 0
-
-
-def test_mail_case_flag_and_home_have_the_same_figures(storm, automatic, as_staff, sam):
-    planning.plan()
-    server = Server.objects.get(name=untraced.SERVER)
-    state, *_ = server_states.current(sam, {server.pk: at("12:05")})
-    mail = " ".join(Notification.objects.get().text.split())
-
-    times = state.cause.times
-    names = (
-        r"[\d.,]+ times as long as usual \(mean over the episode; [\d.,]+ times in the worst 10 s"
-    )
-    assert re.match(names, times)
-    assert f"From 2017-07-05 12:00:00 to 12:03:00 UTC, their requests took {times}." in mail
-    for address in (f"/cases/{storm.pk}/", f"/flags/{storm.flags.get().pk}/"):
-        assert f"Their requests took {times}." in words_of(as_staff.get(address))
 
 
 def test_operations_of_running_jobs_have_a_time(storm):

@@ -79,7 +79,7 @@ def test_groups_of_jobs_are_those_of_the_owner_at_the_time(pilots):
 def test_persons_and_jobs_without_panda_have_no_lines(pilots, case, django_assert_num_queries):
     assert service_jobs.lines(case, READER) == []
     put_inside(pilots[0], 1)
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(3):
         assert service_jobs.lines(case, READER)
     UserAccount.objects.update(team="")
     with django_assert_num_queries(1):

@@ -1,12 +1,17 @@
 """Previews of mails, which store and send nothing, and drafts that staff ask for."""
 
+import re
+
 import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
+from ioportal.alerts import planning
 from ioportal.alerts.models import Notification
 from ioportal.flags.models import Case, Flag
-from ioportal.site.models import UserAccount
+from ioportal.reporting import server_states
+from ioportal.site.models import Server, UserAccount
+from tests import untraced
 from tests.logs import at
 from tests.web.reading import words_of
 
@@ -100,3 +105,19 @@ def test_a_resolved_case_gets_no_mail(as_staff, storm):
     Case.objects.update(**RESOLVED)
 
     assert "No mail: the case is resolved." in words_of(as_staff.get(f"/cases/{storm.pk}/"))
+
+
+def test_mail_case_flag_and_home_have_the_same_figures(storm, automatic, as_staff, sam):
+    planning.plan()
+    server = Server.objects.get(name=untraced.SERVER)
+    state, *_ = server_states.current(sam, {server.pk: at("12:05")})
+    mail = " ".join(Notification.objects.get().text.split())
+
+    times = state.cause.times
+    names = (
+        r"[\d.,]+ times as long as usual \(mean over the episode; [\d.,]+ times in the worst 10 s"
+    )
+    assert re.match(names, times)
+    assert f"From 2017-07-05 12:00:00 to 12:03:00 UTC, their requests took {times}." in mail
+    for address in (f"/cases/{storm.pk}/", f"/flags/{storm.flags.get().pk}/"):
+        assert f"Their requests took {times}." in words_of(as_staff.get(address))
