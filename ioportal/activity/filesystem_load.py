@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 from django.db import connection
@@ -70,7 +70,7 @@ def loads(periods: Sequence[Period]) -> list[list[Load]]:
 
 
 def _filesystems(names: Mapping[int, str], start: datetime, end: datetime) -> list[Load]:
-    values = {"start": start, "end": end, "TOTAL": IoWindow.Basis.TOTAL.value}
+    values: dict[str, Any] = {"start": start, "end": end, "TOTAL": IoWindow.Basis.TOTAL.value}
     with connection.cursor() as cursor:
         cursor.execute(_FILESYSTEMS, values)
         rows = cursor.fetchall()
