@@ -9,7 +9,7 @@ from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Lock, Thread
 from typing import Any
 
-KINDS = ("drop", "delay", "hang", "refuse for now", "refuse")
+KINDS = ("drop", "delay", "hang", "refuse for now", "refuse", "cut")
 DELAY_S, HANG_S = 0.05, 3.0  # longer than the portal waits for an answer
 _RESULTS = {
     "delay": "accepted",
@@ -17,6 +17,7 @@ _RESULTS = {
     "refuse": "refused",
     "drop": "died",
     "hang": "died",
+    "cut": "died",  # its answer is incomplete
 }
 
 
@@ -78,6 +79,10 @@ class Conversation(StreamRequestHandler):
         """Answer that a message is not accepted."""
         raise NotImplementedError
 
+    def cut(self) -> None:
+        """Send the beginning of an answer."""
+        raise NotImplementedError
+
     def reach(self, step: str) -> None:
         """Inject the fault of a step, if there is one; a delay only delays."""
         if self._fault is None or self._fault[0] != step:
@@ -93,6 +98,8 @@ class Conversation(StreamRequestHandler):
             if step == "content":  # the other side has given up, but may have sent the end
                 self._fault = ("end", "drop")
                 return
+        if kind == "cut":
+            self.cut()
         if kind.startswith("refuse"):
             self.refuse(for_now=kind == "refuse for now")
         elif step != "end":

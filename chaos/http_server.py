@@ -42,6 +42,10 @@ class HttpConversation(Conversation):
         """Answer with a status; for good only if the request is complete."""
         self._say("404 Not Found" if self._is_complete and not for_now else "503 Later")
 
+    def cut(self) -> None:
+        """Send the beginning of a status line."""
+        self.wfile.write(b"HTTP/1.1 2")
+
     def _is_repeated(self, key: str) -> bool:
         with self.server.lock:
             results = self.server.results[key]

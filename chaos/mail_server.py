@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import cycle
 
 from chaos.failing_server import Conversation
 
@@ -12,6 +13,8 @@ _MESSAGE_ID = re.compile(rb"^Message-ID:\s+<([0-9a-f-]+)@", re.MULTILINE | re.IG
 
 class SmtpConversation(Conversation):
     """Mails; their token is in the Message-ID."""
+
+    _cut_answers = cycle(("2", "25", "4", "55", "250-queued\r\n", "queued\r\n"))
 
     def converse(self) -> None:
         """Answer commands."""
@@ -34,6 +37,10 @@ class SmtpConversation(Conversation):
     def refuse(self, *, for_now: bool) -> None:
         """Answer with a code."""
         self._say("450 later" if for_now else "550 no")
+
+    def cut(self) -> None:
+        """Send the beginning of an answer."""
+        self.wfile.write(next(self._cut_answers).encode())
 
     def _receive(self) -> None:
         content = b""

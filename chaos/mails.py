@@ -120,7 +120,7 @@ class Chaos:
             server.results.clear()
             server.unread = 0
             faults = [
-                (chance.choice(steps), chance.choices(KINDS, (4, 2, 1, 3, 1))[0])
+                (chance.choice(steps), chance.choices(KINDS, (4, 2, 1, 3, 1, 3))[0])
                 for _ in range(count)
             ]
             mixed = [*faults, *[None] * (_NOTIFICATIONS + chance.randint(0, 3))]
@@ -136,11 +136,11 @@ class Chaos:
         self._database.execute("TRUNCATE alerts_notification CASCADE")
         self._database.cursor().executemany(
             "INSERT INTO alerts_notification (token, channel_id, kind, key, recipient, address,"
-            " subject, text, html, reason, state, created_at, released_by, next_attempt_at,"
+            " subject, text, html, reason, state, created_at, requested_by, released_by, next_attempt_at,"
             " attempts, response, step)"
             " VALUES (%(token)s::uuid, (SELECT id FROM alerts_channel WHERE kind = %(kind)s),"
-            " 'cases', '', 'alice', 'alice@example.org', 'A case', %(token)s::text, '', 'chaos',"
-            " 'waiting', now(), '', now(), 0, '', '')",
+            " 'copy', '', 'alice', 'alice@example.org', 'A case', %(token)s::text, '', 'chaos',"
+            " 'waiting', now(), '', '', now(), 0, '', '')",
             [
                 {"token": str(uuid.uuid4()), "kind": chance.choice(tuple(self._server_of))}
                 for _ in range(_NOTIFICATIONS)

@@ -18,6 +18,7 @@ RETAIN: Final = "ioportal.ingest.tasks.retain"
 REFRESH_BASELINES: Final = "ioportal.activity.tasks.refresh_baselines"
 RUN_BACK_TESTS: Final = "ioportal.flags.tasks.run_back_tests"
 PLAN_MAILS: Final = "ioportal.alerts.tasks.plan_mails"
+NOTIFY_CHANNELS: Final = "ioportal.alerts.tasks.notify_channels"
 SEND_MAILS: Final = "ioportal.alerts.tasks.send_mails"
 FOLLOW_UP: Final = "ioportal.alerts.tasks.follow_up"
 LOOK_UP_ADDRESSES: Final = "ioportal.alerts.tasks.look_up_addresses"
@@ -26,6 +27,13 @@ COPY_MAILS: Final = "ioportal.alerts.tasks.copy_mails"
 READ_BOUNCES: Final = "ioportal.alerts.tasks.read_bounces"
 WRITE_OWN_MAILS: Final = "ioportal.alerts.tasks.write_own_mails"
 RETAIN_MAILS: Final = "ioportal.alerts.tasks.retain_mails"
+
+# Tasks that connect to servers of others have a queue and a worker of their own: a server that does
+# not answer must not delay the stages.
+OUTWARD_QUEUE: Final = "outward"
+ROUTES: Final = {
+    task: {"queue": OUTWARD_QUEUE} for task in (SEND_MAILS, READ_BOUNCES, LOOK_UP_ADDRESSES)
+}
 
 
 def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
@@ -36,6 +44,7 @@ def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
         REFRESH_BASELINES: timedelta(minutes=30),
         RUN_BACK_TESTS: timedelta(minutes=1),
         PLAN_MAILS: timedelta(seconds=30),
+        NOTIFY_CHANNELS: timedelta(seconds=30),
         SEND_MAILS: timedelta(seconds=10),
         FOLLOW_UP: timedelta(minutes=30),
         LOOK_UP_ADDRESSES: timedelta(minutes=1),

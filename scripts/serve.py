@@ -1,4 +1,4 @@
-"""Run the portal in the foreground until a signal: web server, Celery worker and Celery beat.
+"""Run the portal in the foreground until a signal: web server, Celery workers and Celery beat.
 
 usage: python -m scripts.serve PORT
 
@@ -58,15 +58,18 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
-    """Return the three programs, by the name of their log."""
+    """Return the portal's programs, by the name of their log."""
     programs = CHECKOUT / ".venv/bin"
     granian = [f"{programs}/granian", "--interface", "asginl", "--host", HOST, "--port", str(port)]
     # Only HTTP/1 has a time limit for headers; negotiation must not replace it.
     limits = ["--http", "1", "--no-ws", "--http1-header-read-timeout", HEADERS_WITHIN_MS]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
+    # For connections to servers of others, which may be slow.
+    outward = ["--queues", "outward", "--concurrency", "1", "--hostname", "outward@%h"]
     return {
         "web": [*granian, "--workers", WORKERS, *limits, ASGI],
         "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "WARNING"],
+        "outward-worker": [*celery, "worker", *outward, "--loglevel", "WARNING"],
         "beat": [*celery, "beat", "--schedule", f"{folder}/beat-schedule", "--loglevel", "WARNING"],
     }
 

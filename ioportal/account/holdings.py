@@ -125,6 +125,7 @@ NAME_COLUMNS = (
     NameColumn("studies.MitigationEvent", "by"),
     NameColumn("studies.DismissedChange", "by"),
     NameColumn("alerts.Notification", "recipient"),
+    NameColumn("alerts.Notification", "requested_by"),
     NameColumn("alerts.Notification", "released_by"),
     NameColumn("alerts.Silence", "recipient"),
     NameColumn("alerts.Silence", "created_by"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ from ioportal.site.models import UserAccount
 from ioportal.studies.models import Population
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from ioportal.alerts.models import NotificationQuerySet
 
 _REMOVED = "(removed)"
@@ -86,6 +89,7 @@ def remove(name: str, reason: str = "") -> Removal:
 def _remove_texts(name: str, pseudonym: str) -> None:
     """Remove addresses, texts of mails and notes."""
     accounts = UserAccount.objects.filter(name=name)
+    _remove_digests(name, accounts)
     BouncedAddress.objects.filter(address__in=accounts.values(lower=Lower("email"))).delete()
     accounts.delete()
     DeliveryAttempt.objects.filter(notification__recipient=name).update(response="")
@@ -123,10 +127,29 @@ def _remove_texts_to_others(name: str, mails: NotificationQuerySet) -> None:
     tokens = mails.values(token_text=Cast("token", CharField()))
     copied = Func("key", Value(":"), Value(2), function="split_part", output_field=CharField())
     others = Notification.objects.exclude(recipient=name).alias(copied=copied)
-    others = others.filter(Q(pk__in=about) | Q(kind=Notification.Kind.COPY, copied__in=tokens))
-    _discard(others)
-    NotificationImage.objects.filter(notification__in=others).delete()
-    others.update(subject=_REMOVED, text="", html="", response="")
+    _blank(others.filter(Q(pk__in=about) | Q(kind=Notification.Kind.COPY, copied__in=tokens)))
+
+
+def _blank(mails: NotificationQuerySet) -> None:
+    """Remove the texts of mails to others, and do not send them."""
+    keys = list(mails.values_list("pk", flat=True))
+    mails = Notification.objects.filter(pk__in=keys)
+    _discard(mails)
+    NotificationImage.objects.filter(notification__in=keys).delete()
+    mails.update(subject=_REMOVED, text="", html="", response="")
+
+
+def _remove_digests(name: str, accounts: QuerySet[UserAccount]) -> None:
+    """Remove the texts of digests and notices to others with the name or address of a user."""
+    words = {name}
+    for account in accounts:
+        words |= {account.email, account.full_name}
+    for user in get_user_model().objects.filter(username=name):
+        words |= {user.email, user.get_full_name()}
+    contained = Q()
+    for word in words - {""}:
+        contained |= Q(text__iregex=rf"(^|\W){re.escape(word)}(\W|$)")
+    _blank(Notification.objects.filter(contained, kind=Notification.Kind.DIGEST))
 
 
 def _discard(mails: NotificationQuerySet) -> None:

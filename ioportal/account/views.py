@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 5
 _VALIDITY = timedelta(days=365)
+_DIGITS = 18  # of a key
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -38,7 +39,7 @@ def own_account(request: UserRequest) -> HttpResponse:
         return redirect("own_account")
     if action == "revoke":
         number = request.POST.get("token", "")
-        if number.isdecimal():
+        if number.isascii() and number.isdecimal() and len(number) <= _DIGITS:
             _tokens(request).filter(pk=number).update(revoked_at=timezone.now())
         return redirect("own_account")
     if action == "create" and label.is_valid():

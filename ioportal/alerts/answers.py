@@ -49,19 +49,22 @@ def without_links(body: str, address: str) -> str:
 
 def key_of(notification: Notification) -> str:
     """Return the key of a notification for links."""
-    expires = notification.created_at + _VALID
+    expires = notification.issued_at + _VALID
     return _SIGNER.sign(f"{notification.token.hex}:{int(expires.timestamp())}")
 
 
 def notification_of(key: str) -> Notification | None:
-    """Return the notification of a key; None: it is invalid or expired, or nothing was sent."""
+    """Return the notification of a key.
+
+    None: it is invalid or expired, nothing was sent, or its recipient was removed.
+    """
     try:
         token, expires = _SIGNER.unsign(key).split(":")
     except BadSignature:
         return None
     if timezone.now() > datetime.fromtimestamp(int(expires), UTC):
         return None
-    return _sent_to_users().filter(token=UUID(token)).first()
+    return _sent_to_users().filter(token=UUID(token)).exclude(address="").first()
 
 
 def record(notification: Notification, kind: str, comment: str) -> bool:

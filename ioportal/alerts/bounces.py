@@ -73,7 +73,7 @@ def _fail(notification: Notification, report: Report) -> None:
     changed = accepted.update(
         state=_State.FAILED,
         claim=None,
-        response=f"Bounced: {report.reason}",
+        response=f"{Notification.BOUNCED}{report.reason}",
         finished_at=timezone.now(),
     )
     if changed and report.is_permanent and notification.channel_id is None:

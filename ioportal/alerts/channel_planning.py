@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from ioportal.alerts import channel_messages, planning
+from ioportal.alerts import channel_messages, facts, planning
 from ioportal.alerts.models import Channel, NotificationCase
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.postgres.advisory_locks import Lock, hold
@@ -85,8 +85,8 @@ def _write(channels: list[Channel], now: datetime) -> int:
 
 def _changed_at(now: datetime) -> dict[int, datetime]:
     """Return when the cases that channels may be notified of opened or became more severe."""
-    policy = planning.current_policy()
-    silences = list(planning.silences(now))
+    policy = facts.current_policy()
+    silences = facts.silences(now)
     fit = [
         each.case
         for each in planning.candidates(now)

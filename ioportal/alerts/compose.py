@@ -129,7 +129,7 @@ def message(notification: Notification) -> EmailMessage:
     if settings.MAIL_REPLY_TO:
         mail["Reply-To"] = settings.MAIL_REPLY_TO
     mail["To"] = Address(addr_spec=notification.address)
-    mail["Date"] = format_datetime(notification.created_at)
+    mail["Date"] = format_datetime(notification.issued_at)
     mail["Message-ID"] = f"<{notification.token}@{host}>"
     if notification.follows:
         mail["In-Reply-To"] = mail["References"] = f"<{notification.follows.token}@{host}>"

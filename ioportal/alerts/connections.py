@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 LONGEST_ANSWER = 4_096  # bytes that are read
 _DEADLINE_S = 90.0  # of a conversation: a server may answer one byte at a time
@@ -27,11 +27,15 @@ class NotSent(Exception):  # noqa: N818  (a result, as the caller sees it)
     Args:
         answer: of the server, or the error.
         is_permanent: whether the server refused it for good.
+        is_about_message: whether the server answered, and might accept other messages.
     """
 
-    def __init__(self, answer: str, *, is_permanent: bool = False) -> None:
+    def __init__(
+        self, answer: str, *, is_permanent: bool = False, is_about_message: bool = False
+    ) -> None:
         super().__init__(answer)
         self.is_permanent = is_permanent
+        self.is_about_message = is_about_message or is_permanent
 
 
 class AnswerLost(Exception):  # noqa: N818
@@ -51,24 +55,36 @@ def tls_context() -> ssl.SSLContext:
 
 
 @contextmanager
-def deadline(current_socket: Callable[[], socket.socket | None]) -> Iterator[None]:
-    """End a conversation that lasts too long: its reader gets the end of the stream.
+def connection(host: str, port: int, *, is_tls: bool) -> Iterator[socket.socket]:
+    """Connect to a server, and end a conversation that lasts too long.
+
+    A reader gets the end of the stream then, also during the handshake of TLS or STARTTLS.
 
     Args:
-        current_socket: returns the socket, which STARTTLS replaces.
+        host: name or address of the server.
+        port: its port.
+        is_tls: whether TLS begins immediately.
     """
+    with (
+        socket.create_connection((host, port), settings.EMAIL_TIMEOUT) as plain,
+        plain.dup() as same,  # TLS takes the other one over
+    ):
+        timer = Timer(_DEADLINE_S, _hang_up, [same])
+        timer.start()
+        try:
+            if not is_tls:
+                yield plain
+                return
+            with tls_context().wrap_socket(plain, server_hostname=host) as secure:
+                yield secure
+        finally:
+            timer.cancel()
+            timer.join()
 
-    def hang_up() -> None:
-        with suppress(OSError):
-            if sock := current_socket():
-                sock.shutdown(socket.SHUT_RDWR)
 
-    timer = Timer(_DEADLINE_S, hang_up)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+def _hang_up(sock: socket.socket) -> None:
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 def refuse_early_end(sock: socket.socket) -> None:

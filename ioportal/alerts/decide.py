@@ -8,7 +8,7 @@ decision with a reason, whether it is mailed or not.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -91,16 +91,19 @@ class Candidate:
         rule: code of its rule.
         is_about_impact: whether the rule is about the waiting of others.
         is_notice: whether its severity is *notice*: advice only.
-        state: of the case; "ended": it was resolved because its findings ended.
+        state: of the case; "ended": it was resolved because its findings ended; "expired": it was
+            resolved without staff otherwise.
         recipient: its owner, a user name; "": unknown.
         address: the mail address; "": unknown.
         filesystem: its filesystem; "": none.
         value: of the measure.
         opened_at: when it was noticed.
         lag: from its latest data to its evaluation.
+        has_findings: whether some of its findings still apply and are on good data.
         is_about_data: whether the rule is about data quality.
-        mailed_at: the last mail about it; None: none.
-        mailed_value: the value in that mail.
+        mailed_at: the last mail about it to its owner; None: none.
+        mailed_value: the value in that mail; 0: the mail does not count for growth.
+        discarded_by: the member of staff who discarded that mail; "": nobody.
         bounced_at: when a mail to the address bounced; None: not known.
     """
 
@@ -115,9 +118,11 @@ class Candidate:
     value: float
     opened_at: datetime
     lag: timedelta
+    has_findings: bool = True
     is_about_data: bool = False
     mailed_at: datetime | None = None
     mailed_value: float = 0.0
+    discarded_by: str = ""
     bounced_at: datetime | None = None
 
 
@@ -221,17 +226,45 @@ def _withheld(
 ) -> str:
     """Return why a case is not mailed about; "": it may be."""
     reasons = (
-        *_unfit(candidate, policy),
-        *_unreachable(candidate, policy),
-        *_inhibited(candidate, everything),
-        *_silenced(candidate, silences, now),
+        *_objections(candidate, silences, policy, now),
+        *_inhibited(candidate, everything, policy),
         *_repeated(candidate, policy, now),
     )
     return reasons[0] if reasons else ""
 
 
+def objection(
+    candidate: Candidate, silences: Sequence[Silence], policy: Policy, now: datetime
+) -> str:
+    """Return why nothing is sent about a case, whatever was mailed before; "": it may be."""
+    return next(_objections(candidate, silences, policy, now), "")
+
+
+def delay(recipient: str, mailed: Sequence[Mailed], policy: Policy, now: datetime) -> str:
+    """Return why nothing is sent to a recipient now, but may be later; "": it may be."""
+    reasons = (
+        *_quiet(policy, now),
+        *_too_many(recipient, mailed, policy, now),
+        *_brake(mailed, policy, now),
+    )
+    return reasons[0] if reasons else ""
+
+
+def bounced(address: str, at: datetime, policy: Policy) -> str:
+    """Return why nothing is sent to an address from which a mail bounced."""
+    return f"Mails to {address} bounced on {at.astimezone(policy.zone):%Y-%m-%d}."
+
+
+def _objections(
+    candidate: Candidate, silences: Sequence[Silence], policy: Policy, now: datetime
+) -> Iterator[str]:
+    yield from _unfit(candidate, policy)
+    yield from _unreachable(candidate, policy)
+    yield from _silenced(candidate, silences, now)
+
+
 def refusal(candidate: Candidate, policy: Policy) -> str:
-    """Return why not even staff may have a mail about a case written; "": they may."""
+    """Return why not even staff may have a mail about a case written or sent; "": they may."""
     reasons = (*_unsound(candidate), *_unreachable(candidate, policy))
     return reasons[0] if reasons else ""
 
@@ -242,6 +275,8 @@ def _unsound(candidate: Candidate) -> Iterator[str]:
         yield "Its data quality is not good."
     if candidate.is_about_data:
         yield "The rule is about data quality: it blames nobody."
+    if not candidate.has_findings:
+        yield "None of its findings still applies."
 
 
 def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
@@ -253,6 +288,8 @@ def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
     yield from _unsound(candidate)
     if candidate.state == "resolved":
         yield "The case is resolved."
+    elif candidate.state == "expired":
+        yield "The case ended: nothing was found any more."
     elif candidate.state not in {"open", "ended", "suppressed"}:
         yield f"The case is {candidate.state}: a member of staff takes care of it."
     if candidate.lag > policy.fresh:
@@ -268,12 +305,16 @@ def _unreachable(candidate: Candidate, policy: Policy) -> Iterator[str]:
     elif not candidate.address:
         yield f"{candidate.recipient} has no mail address."
     elif candidate.bounced_at:
-        on = candidate.bounced_at.astimezone(policy.zone)
-        yield f"Mails to {candidate.address} bounced on {on:%Y-%m-%d}."
+        yield bounced(candidate.address, candidate.bounced_at, policy)
 
 
-def _inhibited(candidate: Candidate, everything: Sequence[Candidate]) -> Iterator[str]:
-    """Yield the case about impact that explains a case about load."""
+def _inhibited(
+    candidate: Candidate, everything: Sequence[Candidate], policy: Policy
+) -> Iterator[str]:
+    """Yield the case about impact that explains a case about load.
+
+    It is one that may be mailed about, or that a member of staff takes care of.
+    """
     if candidate.is_about_impact:
         return
     for other in everything:
@@ -281,7 +322,11 @@ def _inhibited(candidate: Candidate, everything: Sequence[Candidate]) -> Iterato
             candidate.recipient,
             candidate.filesystem,
         )
-        if other.is_about_impact and not other.is_notice and same_place:
+        if not (other.is_about_impact and same_place):
+            continue
+        if other.state == "acknowledged":
+            other = replace(other, state="open")  # noqa: PLW2901
+        if not any(_unfit(other, policy)):
             yield f"Case {other.case} about impact on others explains it."
 
 
@@ -295,10 +340,11 @@ def _repeated(candidate: Candidate, policy: Policy, now: datetime) -> Iterator[s
     if candidate.mailed_at is None:
         return
     on = f"{candidate.mailed_at.astimezone(policy.zone):%Y-%m-%d}"
+    by = f" and discarded by {candidate.discarded_by}" if candidate.discarded_by else ""
     if now < candidate.mailed_at + policy.repeat:
-        yield f"A mail about it was written on {on}; the next one is due after {_days(policy)}."
+        yield f"A mail about it was written on {on}{by}; the next is due after {_days(policy)}."
     elif candidate.value < policy.growth * candidate.mailed_value:
-        yield f"It has not grown since the mail of {on}."
+        yield f"It has not grown since the mail of {on}, which was written{by}."
 
 
 def _days(policy: Policy) -> str:

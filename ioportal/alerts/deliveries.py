@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import json
 from email.errors import MessageError
+from email.policy import SMTP
 from time import time
 from typing import TYPE_CHECKING
 
@@ -34,10 +35,23 @@ def deliver(notification: Notification, may_end: Callable[[], bool]) -> str:
 
 def _mail(notification: Notification, may_end: Callable[[], bool]) -> str:
     try:
+        notification.address = _in_ascii(notification.address)
         message = compose.message(notification)
+        content = message.as_bytes(policy=SMTP)
     except (IndexError, MessageError, ValueError) as error:
         raise NotSent(f"The mail cannot be written: {error}", is_permanent=True) from error
-    return smtp.send(message, notification.address, may_end)
+    return smtp.send(content, notification.address, str(notification.token), may_end)
+
+
+def _in_ascii(address: str) -> str:
+    """Return an address whose domain has only the characters of DNS.
+
+    Raises:
+        UnicodeError: the part before the domain has others, or the domain is invalid.
+    """
+    user, _, domain = address.rpartition("@")
+    user.encode("ascii")
+    return f"{user}@{domain.encode('idna').decode()}"
 
 
 def _webhook(notification: Notification, _may_end: Callable[[], bool]) -> str:

@@ -6,14 +6,18 @@ import imaplib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from django.conf import settings
 
-from ioportal.alerts.connections import deadline, tls_context
+from ioportal.alerts.connections import connection, tls_context
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
     from ioportal.env import Mailbox
+
+log = structlog.get_logger()
 
 
 def unseen(limit: int, max_bytes: int) -> Iterator[bytes]:
@@ -26,28 +30,47 @@ def unseen(limit: int, max_bytes: int) -> Iterator[bytes]:
     with _folder(settings.BOUNCES_MAILBOX) as server:
         [numbers] = _data(server.uid("SEARCH", "UNSEEN"))
         for number in (numbers or b"").decode().split()[:limit]:
-            for part in _data(server.uid("FETCH", number, f"(BODY.PEEK[]<0.{max_bytes}>)")):
-                if isinstance(part, tuple):
-                    yield part[1]
+            yield from _message(server, number, max_bytes)
             _data(server.uid("STORE", number, "+FLAGS.SILENT", r"(\Seen)"))
+
+
+def _message(server: imaplib.IMAP4, number: str, max_bytes: int) -> Iterator[bytes]:
+    """Yield the beginning of a message; one that the server cannot read must not stop others."""
+    try:
+        parts = _data(server.uid("FETCH", number, f"(BODY.PEEK[]<0.{max_bytes}>)"))
+    except imaplib.IMAP4.abort:  # the connection is lost
+        raise
+    except imaplib.IMAP4.error as error:
+        log.warning("bounce_unreadable", number=number, error=str(error))
+        return
+    for part in parts:
+        if isinstance(part, tuple):
+            yield part[1]
+
+
+class _Server(imaplib.IMAP4):
+    """A conversation on a connection that exists."""
+
+    def __init__(self, mailbox: Mailbox, sock: socket.socket) -> None:
+        self._connection = sock
+        super().__init__(mailbox.host, mailbox.port)
+
+    def _create_socket(self, _timeout: float | None) -> socket.socket:
+        return self._connection
 
 
 @contextmanager
 def _folder(mailbox: Mailbox) -> Iterator[imaplib.IMAP4]:
     """Log in and open the folder."""
-    with _connected(mailbox) as server, deadline(lambda: server.sock):
+    with (
+        connection(mailbox.host, mailbox.port, is_tls=not mailbox.has_starttls) as sock,
+        _Server(mailbox, sock) as server,
+    ):
         if mailbox.has_starttls:
             server.starttls(tls_context())
         server.login(mailbox.user, mailbox.password)
         _data(server.select(f'"{mailbox.folder}"'))
         yield server
-
-
-def _connected(mailbox: Mailbox) -> imaplib.IMAP4:
-    host, port, timeout_s = mailbox.host, mailbox.port, settings.EMAIL_TIMEOUT
-    if mailbox.has_starttls:
-        return imaplib.IMAP4(host, port, timeout_s)
-    return imaplib.IMAP4_SSL(host, port, ssl_context=tls_context(), timeout=timeout_s)
 
 
 def _data(response: tuple[str, list[Any]]) -> list[Any]:

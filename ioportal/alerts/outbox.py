@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
-from typing import Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 import structlog
+from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
-from ioportal.alerts import attempts
+from ioportal.alerts import attempts, fitness
 from ioportal.alerts.connections import AnswerLost, NotSent, Withdrawn
 from ioportal.alerts.deliveries import deliver
-from ioportal.alerts.models import Notification
+from ioportal.alerts.models import Channel, Notification
+from ioportal.stage_runs import TURN_S
+
+if TYPE_CHECKING:
+    from ioportal.alerts.models import NotificationQuerySet
 
 log = structlog.get_logger()
 
@@ -26,16 +32,31 @@ RETRY_AFTER = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 240
 _State = Notification.State
 
 
+class Unfit(Exception):  # noqa: N818  (a result)
+    """A notification must not be sent any more, for a reason."""
+
+
 def release(notification: Notification, by: str) -> bool:
-    """Send a draft, or an uncertain or failed one again; return whether its state allowed it."""
+    """Send a draft, or an uncertain or failed one again; return whether its state allowed it.
+
+    Raises:
+        Unfit: it must not be sent any more.
+    """
     allowed = [_State.DRAFT, _State.FAILED, _State.UNCERTAIN]
     waiting = Notification.objects.filter(pk=notification.pk, state__in=allowed)
     waiting = waiting.exclude(text="")  # removed by retention
+    if not waiting.exists():
+        return False
+    if objection := fitness.objection(notification):
+        raise Unfit(objection)
+    now = timezone.now()
+    is_draft = When(state=_State.DRAFT, then=Value(now))
     return bool(
         waiting.update(
             state=_State.WAITING,
             released_by=by,
-            next_attempt_at=timezone.now(),
+            released_at=Case(is_draft, default=F("released_at")),
+            next_attempt_at=now,
             attempts=0,
             claim=None,
             finished_at=None,
@@ -44,7 +65,10 @@ def release(notification: Notification, by: str) -> bool:
 
 
 def discard(notification: Notification, by: str) -> bool:
-    """Discard a notification that was not sent; return whether its state allowed it."""
+    """Discard a notification that was not sent; return whether its state allowed it.
+
+    A discarded mail counts as a decision about its cases: the same mail is not written again.
+    """
     allowed = [_State.DRAFT, _State.WAITING, _State.FAILED]
     rows = Notification.objects.filter(pk=notification.pk, state__in=allowed)
     return bool(
@@ -75,10 +99,17 @@ def recover() -> None:
 
 
 def send_due(limit: int) -> int:
-    """Send up to a number of due notifications, one after the other; return how many."""
+    """Send due notifications, one after the other; return how many.
+
+    Args:
+        limit: of their number; none begins after `TURN_S`, since a server may answer slowly.
+    """
     keys = list(Notification.objects.due().values_list("pk", flat=True)[:limit])
-    for key in keys:
+    begun = monotonic()
+    for count, key in enumerate(keys, 1):
         _send(key)
+        if monotonic() - begun > TURN_S:
+            return count
     return len(keys)
 
 
@@ -90,6 +121,12 @@ def _send(key: int) -> None:
         return
     notification = mine.select_related("channel", "follows").get()
     now = timezone.now
+    if objection := fitness.objection(notification):
+        _withdraw(notification, mine, objection)
+        return
+    if (address := fitness.address_now(notification)) != notification.address:
+        notification.address = address
+        mine.update(address=address)
 
     def may_end() -> bool:
         return bool(mine.filter(state=_State.SENDING).update(state=_State.ENDING))
@@ -108,10 +145,26 @@ def _send(key: int) -> None:
         log.info("notification_sent", notification=key)
 
 
+def _withdraw(notification: Notification, mine: NotificationQuerySet, objection: str) -> None:
+    """Discard a notification that must not be sent any more; its cases may be mailed about."""
+    by = f" It was released by {notification.released_by}." if notification.released_by else ""
+    attempts.end(
+        mine,
+        state=_State.DISCARDED,
+        response=f"{objection}{by}",
+        released_by="",
+        claim=None,
+        next_attempt_at=None,
+        finished_at=timezone.now(),
+    )
+    log.info("notification_unfit", notification=notification.pk, reason=objection)
+
+
 def _retry(notification: Notification, claim: uuid.UUID, error: NotSent) -> None:
     """Schedule the next attempt, or give up.
 
-    Others of its channel wait as well: mails must not wait for a frozen server again and again.
+    If a channel or the mail server does not work, everything else for it waits as well: nothing
+    must wait for a frozen server again and again.
     """
     number = notification.attempts + 1
     mine = Notification.objects.filter(pk=notification.pk, claim=claim)
@@ -123,9 +176,17 @@ def _retry(notification: Notification, claim: uuid.UUID, error: NotSent) -> None
         else {"state": _State.WAITING, "next_attempt_at": now + RETRY_AFTER[number - 1]}
     )
     attempts.end(mine, attempts=number, claim=None, response=str(error), **outcome)
-    if notification.channel and not error.is_permanent:
-        others = Notification.objects.due().filter(channel=notification.channel)
+    if not error.is_about_message:
+        others = Notification.objects.due().filter(_same_server(notification.channel))
         others.update(next_attempt_at=now + RETRY_AFTER[0])
     log.warning(
         "notification_not_sent", notification=notification.pk, error=str(error), over=is_over
     )
+
+
+def _same_server(channel: Channel | None) -> Q:
+    """Select what the server of a channel gets: tickets are mails, too."""
+    if channel is None or channel.kind == Channel.Kind.TICKET:
+        tickets = Channel.objects.filter(kind=Channel.Kind.TICKET)
+        return Q(channel=None) | Q(channel__in=tickets)
+    return Q(channel=channel)

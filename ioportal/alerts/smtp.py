@@ -6,36 +6,41 @@ then the server has nothing to deliver, and after it only its answer is missing.
 
 from __future__ import annotations
 
+import re
 import smtplib
-from contextlib import contextmanager
-from email.policy import SMTP
-from typing import TYPE_CHECKING
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, NoReturn
 
 from django.conf import settings
 
 from ioportal.alerts.connections import (
+    LONGEST_ANSWER,
     AnswerLost,
     NotSent,
     Withdrawn,
-    deadline,
+    connection,
     refuse_early_end,
     tls_context,
 )
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Iterator
-    from email.message import EmailMessage
 
+_UNREADABLE = -1  # of smtplib
 _OK, _SEND_CONTENT = 250, 354
 _PERMANENT = 500
+_CLOSING = 421
+_FINAL_LINE = re.compile(rb"([245][0-9][0-9])([ -].*)?\r?\n", re.DOTALL)
 
 
-def send(message: EmailMessage, address: str, may_end: Callable[[], bool]) -> str:
+def send(content: bytes, address: str, identity: str, may_end: Callable[[], bool]) -> str:
     """Send a message to one address; return the server's answer.
 
     Args:
-        message: with all headers.
-        address: of the recipient.
+        content: of the message with all headers.
+        address: of the recipient, in ASCII.
+        identity: of the message, for bounces.
         may_end: called when only the end of the message is missing; False withdraws it.
 
     Raises:
@@ -43,9 +48,8 @@ def send(message: EmailMessage, address: str, may_end: Callable[[], bool]) -> st
         AnswerLost: nobody knows whether the server accepted it.
         Withdrawn: `may_end` returned False.
     """
-    content = message.as_bytes(policy=SMTP)
     with _conversation() as server:
-        _expect(_OK, server.mail(settings.DEFAULT_FROM_EMAIL, _report_options(server, message)))
+        _expect(_OK, server.mail(settings.DEFAULT_FROM_EMAIL, _report_options(server, identity)))
         _expect(_OK, server.rcpt(address))
         _expect(_SEND_CONTENT, server.docmd("DATA"))
         server.send(_escaped(content))
@@ -55,20 +59,31 @@ def send(message: EmailMessage, address: str, may_end: Callable[[], bool]) -> st
         refuse_early_end(server.sock)
         try:
             server.send(b".\r\n")
-            code, answer = server.getreply()
-        except (OSError, smtplib.SMTPException) as error:
+            code, answer = _final_answer(server)
+        except OSError as error:
             raise AnswerLost(str(error) or "The connection was lost.") from error
-        _expect(_OK, (code, answer))
+        if code // 100 != _OK // 100:
+            _refuse(code, answer)
         return _text(code, answer)
+
+
+class _Server(smtplib.SMTP):
+    """A conversation on a connection that exists."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._connection = sock
+        super().__init__(settings.EMAIL_HOST, settings.EMAIL_PORT)
+
+    def _get_socket(self, *_: object) -> socket.socket:
+        return self._connection
 
 
 @contextmanager
 def _conversation() -> Iterator[smtplib.SMTP]:
     """Connect and log in; errors become `NotSent`, to be tried again: no message is at fault."""
-    server: smtplib.SMTP | None = None
+    host, port, is_tls = settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_SSL
     try:
-        server = _connected()
-        with deadline(lambda: server.sock):
+        with connection(host, port, is_tls=is_tls) as sock, closing(_Server(sock)) as server:
             server.ehlo_or_helo_if_needed()
             if settings.EMAIL_USE_TLS:
                 server.starttls(context=tls_context())
@@ -80,31 +95,44 @@ def _conversation() -> Iterator[smtplib.SMTP]:
         raise NotSent(_text(error.smtp_code, error.smtp_error)) from error
     except (OSError, smtplib.SMTPException, ValueError) as error:
         raise NotSent(str(error) or type(error).__name__) from error
-    finally:
-        if server is not None:
-            server.close()
 
 
-def _connected() -> smtplib.SMTP:
-    server = settings.EMAIL_HOST, settings.EMAIL_PORT
-    if settings.EMAIL_USE_SSL:
-        return smtplib.SMTP_SSL(*server, timeout=settings.EMAIL_TIMEOUT, context=tls_context())
-    return smtplib.SMTP(*server, timeout=settings.EMAIL_TIMEOUT)
+def _final_answer(server: smtplib.SMTP) -> tuple[int, bytes]:
+    """Return the complete answer to the end of a message.
+
+    Raises:
+        AnswerLost: anything else was read.
+    """
+    assert server.file is not None  # noqa: S101  (since the banner)
+    answer = b""
+    while True:
+        line = server.file.readline(LONGEST_ANSWER)
+        match = _FINAL_LINE.fullmatch(line)
+        if match is None:
+            read = (answer + line).decode("utf-8", "replace").strip()
+            raise AnswerLost(f"No complete answer: {read}" if read else "The connection was lost.")
+        answer = (answer + line[4:])[:LONGEST_ANSWER]
+        if line[3:4] != b"-":
+            return int(match[1]), answer.strip()
 
 
-def _report_options(server: smtplib.SMTP, message: EmailMessage) -> list[str]:
+def _report_options(server: smtplib.SMTP, identity: str) -> list[str]:
     """Ask for bounces (RFC 3461) with the headers of the message, and with its identity."""
-    if not server.has_extn("dsn"):
-        return []
-    identity, _, _ = message["Message-ID"].strip("<>").partition("@")
-    return ["RET=HDRS", f"ENVID={identity}"]
+    return ["RET=HDRS", f"ENVID={identity}"] if server.has_extn("dsn") else []
 
 
 def _expect(code: int, reply: tuple[int, bytes]) -> None:
     actual, answer = reply
     if actual // 10 != code // 10:  # 250 and 251 both accept a recipient
-        is_permanent = actual >= _PERMANENT
-        raise NotSent(_text(actual, answer), is_permanent=is_permanent)
+        _refuse(actual, answer)
+
+
+def _refuse(code: int, answer: bytes) -> NoReturn:
+    raise NotSent(
+        _text(code, answer),
+        is_permanent=code >= _PERMANENT,
+        is_about_message=code not in {_CLOSING, _UNREADABLE},
+    )
 
 
 def _escaped(content: bytes) -> bytes:

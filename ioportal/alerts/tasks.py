@@ -17,27 +17,37 @@ from ioportal.alerts import (
 from ioportal.alerts.digests import schedule
 from ioportal.stage_runs import drain, drain_alone, failures_recorded
 
+OUTWARD_LIMIT_S = 300  # of tasks that connect to other servers: above their own time limits
+
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def plan_mails() -> None:
-    """Write the mails and the notifications of channels that are due."""
-    planning.plan()
-    channel_planning.plan()
+    """Write the mails that are due."""
+    with failures_recorded("mail planning"):
+        planning.plan()
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def notify_channels() -> None:
+    """Write the notifications of channels that are due."""
+    with failures_recorded("channel planning"):
+        channel_planning.plan()
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def follow_up() -> None:
     """Store the effects of mails, and write the follow-ups that are due."""
-    follow_ups.follow_up()
+    with failures_recorded("follow-ups"):
+        follow_ups.follow_up()
 
 
-@shared_task
+@shared_task(soft_time_limit=OUTWARD_LIMIT_S)
 def send_mails() -> bool:
     """Send waiting mails; return whether some are left. One worker sends at a time."""
     return drain_alone("mails", outbox.send_due, prepare=outbox.recover)
 
 
-@shared_task
+@shared_task(soft_time_limit=OUTWARD_LIMIT_S)
 def look_up_addresses() -> None:
     """Look up missing mail addresses, one worker at a time."""
     drain_alone("addresses", lambda _: addresses.look_up_next())
@@ -53,10 +63,11 @@ def write_digests() -> None:
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def copy_mails() -> None:
     """Write the copies of sent mails."""
-    copies.write()
+    with failures_recorded("copies of mails"):
+        copies.write()
 
 
-@shared_task
+@shared_task(soft_time_limit=OUTWARD_LIMIT_S)
 def read_bounces() -> bool:
     """Apply the bounces in the mailbox; return whether some are left."""
     return drain_alone("bounces", bounces.read_mailbox)
@@ -65,7 +76,8 @@ def read_bounces() -> bool:
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def write_own_mails() -> None:
     """Write the mails that users asked for about their own jobs."""
-    own_mails.write()
+    with failures_recorded("mails on request"):
+        own_mails.write()
 
 
 @shared_task

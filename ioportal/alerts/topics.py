@@ -18,6 +18,7 @@ from django.utils import timezone
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.activity import job_operations
 from ioportal.alerts import requests
+from ioportal.alerts.decide import Policy
 from ioportal.alerts.requests import Load
 from ioportal.analysis import remedies
 from ioportal.analysis.populations import MIN_GROUP
@@ -317,7 +318,7 @@ class Topic:
     def _flags(self) -> FlagQuerySet:
         if self._only:
             return Flag.objects.filter(pk=self._only.pk)
-        return Flag.objects.visible_to(self._reader).counted().filter(case=self.case)
+        return _quotable(self._reader).counted().filter(case=self.case)
 
     @cached_property
     def _jobs(self) -> pl.DataFrame:
@@ -395,5 +396,10 @@ def topics(cases: Collection[int], recipient: str, only: Flag | None = None) -> 
     # Whoever has the account has no more rights here: neither groups nor staff status.
     reader = get_user_model()(pk=_NOBODY, username=recipient)
     seen = with_places(Case.objects.visible_to(reader).filter(pk__in=cases))
-    rows = summaries(seen.order_by("-severity", "-until", "pk"), reader)
+    rows = summaries(seen.order_by("-severity", "-until", "pk"), reader, flags=_quotable(reader))
     return [Topic(row, reader, only) for row in rows if row.worst]
+
+
+def _quotable(reader: User) -> FlagQuerySet:
+    """What a mail may quote: no history that was loaded later, unless there is nothing else."""
+    return Flag.objects.visible_to(reader).without_history(Policy.fresh)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import cases
 from ioportal.flags.models import Case, CaseEvent, Flag
+from ioportal.flags.signals import case_joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,8 +83,12 @@ def _renamed(origin: Case, key: CaseKey, owner: str, in_use: set[int]) -> Case:
 
 
 def _join(emptied: Case, case: Case) -> None:
-    """Delete a case without flags; another one takes its entries by staff and its assignee."""
+    """Delete a case without flags.
+
+    Another one takes its entries by staff, its assignee, and rows of other apps about it.
+    """
     CaseEvent.objects.filter(case=emptied).exclude(by="").update(case=case)
     if emptied.assignee_id:
         Case.objects.filter(pk=case.pk, assignee=None).update(assignee=emptied.assignee_id)
+    case_joined.send(Case, emptied=emptied, case=case)
     emptied.delete()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.flags.models import CaseQuerySet
+    from ioportal.flags.models import CaseQuerySet, FlagQuerySet
     from ioportal.reporting.contacts import Contact
 
 TREND_SPAN = timedelta(days=7)
@@ -143,7 +143,10 @@ def is_simulated(case: Case) -> bool:
 
 
 def summaries(
-    cases: Iterable[Case], user: User, impacts: Mapping[int, ImpactTotal] | None = None
+    cases: Iterable[Case],
+    user: User,
+    impacts: Mapping[int, ImpactTotal] | None = None,
+    flags: FlagQuerySet | None = None,
 ) -> list[CaseSummary]:
     """Return the summaries of cases that were fetched `with_places`.
 
@@ -151,11 +154,13 @@ def summaries(
         cases: in the order of the result.
         user: figures are over the flags that the user may see.
         impacts: impact by case, as `current_impacts` returns them.
+        flags: those that figures are over; None: all that the user may see.
     """
     rows = list(cases)
+    flags = (Flag.objects.visible_to(user) if flags is None else flags).filter(case__in=rows)
     if not user.is_staff:
-        _restrict(rows, user)
-    figures, worst = _figures(rows, user), _worst_flags(rows, user)
+        _restrict(rows, flags)
+    figures, worst = _figures(rows, flags), _worst_flags(flags)
     hosts = [
         principal_windows.principal_key(case.subject)
         for case in rows
@@ -176,10 +181,10 @@ def summaries(
     ]
 
 
-def _restrict(cases: list[Case], user: User) -> None:
-    """Give cases the severity and the times of the flags that the user may see."""
-    flags = Flag.objects.visible_to(user).filter(case__in=cases).order_by().values("case")
-    aggregates = flags.annotate(Max("severity"), Min("since"), Max("until"), Min("opened_at"))
+def _restrict(cases: list[Case], flags: FlagQuerySet) -> None:
+    """Give cases the severity and the times of some flags, which the user may see."""
+    by_case = flags.order_by().values("case")
+    aggregates = by_case.annotate(Max("severity"), Min("since"), Max("until"), Min("opened_at"))
     visible = {row["case"]: row for row in aggregates}
     for case in cases:
         row = visible[case.pk]
@@ -187,8 +192,8 @@ def _restrict(cases: list[Case], user: User) -> None:
         case.until, case.opened_at = row["until__max"], row["opened_at__min"]
 
 
-def _figures(cases: list[Case], user: User) -> dict[int, Figures]:
-    flags = Flag.objects.visible_to(user).filter(case__in=cases).order_by()
+def _figures(cases: list[Case], flags: FlagQuerySet) -> dict[int, Figures]:
+    flags = flags.order_by()
     now = timezone.now()
     latest, earlier = now - TREND_SPAN, now - 2 * TREND_SPAN
     counted = (
@@ -217,9 +222,8 @@ def _figures(cases: list[Case], user: User) -> dict[int, Figures]:
     return figures
 
 
-def _worst_flags(cases: list[Case], user: User) -> dict[int, Flag]:
+def _worst_flags(flags: FlagQuerySet) -> dict[int, Flag]:
     """Return the flag of each case with the highest value, of good data if there is one."""
-    flags = Flag.objects.visible_to(user).filter(case__in=cases)
     worst = flags.order_by("case_id", "suppression_reasons", "-value").distinct("case_id")
     return {flag.case_id: flag for flag in worst}
 

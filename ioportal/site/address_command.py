@@ -14,7 +14,8 @@ import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from threading import Timer
+from select import select
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -35,12 +36,17 @@ log = structlog.get_logger()
 VALID_FOR: Final = timedelta(days=1)  # also of the answer that a user is unknown
 RETRY_AFTER: Final = timedelta(minutes=10)
 _TIMEOUT_S = 10.0
+_PROMPTLY_S = 1.0  # from the end of its output to its own end
+_LOOK_S = 0.1
 _LONGEST_ANSWER = 65_536  # bytes
 # Names come from accounting: no options, and nothing that LDAP or a script could interpret.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _LINE = re.compile(r"(mail|name|cn):(:?) *(.+)", re.IGNORECASE)
 _NAME_CHARACTERS = 128
 _ADDRESS_CHARACTERS = 254
+
+
+_TOO_LONG = f"It took longer than {_TIMEOUT_S:.0f} s."
 
 
 class CommandFailed(Exception):  # noqa: N818  (a result)
@@ -118,30 +124,42 @@ def _output(command: list[str]) -> str:
         )
     except OSError as error:
         raise CommandFailed(str(error)) from error
-    with process:
-        timer = Timer(_TIMEOUT_S, _kill, [process])
-        timer.start()
-        try:
-            assert process.stdout is not None  # noqa: S101  (a pipe)
-            output = process.stdout.read(_LONGEST_ANSWER + 1)
-            if len(output) > _LONGEST_ANSWER:
-                _kill(process)
-                raise CommandFailed(f"It printed more than {_LONGEST_ANSWER:,} bytes.")
-            status = process.wait()
-        finally:
-            timer.cancel()
-    if status == -signal.SIGKILL:
-        raise CommandFailed(f"It took longer than {_TIMEOUT_S:.0f} s.")
+    try:
+        output = _read(process)
+        status = process.wait(_PROMPTLY_S)
+    except subprocess.TimeoutExpired as error:  # its output has ended
+        raise CommandFailed(_TOO_LONG) from error
+    finally:
+        _end(process)
     if status:
         raise CommandFailed(f"Exit status {status}.")
     return output.decode("utf-8", "replace")
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command that has not ended, and its children."""
-    if process.returncode is None:
+def _read(process: subprocess.Popen[bytes]) -> bytes:
+    """Return the output of a command until it ends: a child that continues is not waited for."""
+    assert process.stdout is not None  # noqa: S101  (a pipe)
+    deadline = monotonic() + _TIMEOUT_S
+    output = b""
+    while monotonic() < deadline:
+        has_ended = process.poll() is not None  # before the look at what it has printed
+        is_readable, _, _ = select([process.stdout], [], [], 0 if has_ended else _LOOK_S)
+        part = os.read(process.stdout.fileno(), _LONGEST_ANSWER) if is_readable else b""
+        output += part
+        if len(output) > _LONGEST_ANSWER:
+            raise CommandFailed(f"It printed more than {_LONGEST_ANSWER:,} bytes.")
+        if not part and (is_readable or has_ended):
+            return output
+    raise CommandFailed(_TOO_LONG)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command that has not ended, and its children; close its output."""
+    if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+    with process:  # closes its output, and waits
+        pass
 
 
 def _decoded(value: str) -> str:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from ioportal.account import holdings
 from ioportal.account.models import Removal
 from ioportal.activity.models import Report
-from ioportal.alerts import copies, planning
+from ioportal.alerts import answers, copies, planning
 from ioportal.alerts.models import (
     BouncedAddress,
     CaseDecision,
@@ -57,6 +57,11 @@ def alice(storm, automatic, call):
         recipient="alice", address="alice@example.org", subject="digest", text="Hello alice",
         key="digest:2026-11-24:alice", state=Notification.State.DRAFT,
     )  # fmt: skip
+    for key, text in (("1", "Of alice."), ("2", "To Alice@example.org"), ("3", "Of malice.")):
+        Notification.objects.create(
+            kind="digest", recipient="sam", address="sam@example.org", subject="digest", text=text,
+            key=f"brake:{key}", state=Notification.State.SENT,
+        )  # fmt: skip
     user = User.objects.create(
         username="alice",
         first_name="Alice",
@@ -120,10 +125,22 @@ def test_a_removal_leaves_a_pseudonym_only(alice, storm, call):
     assert not alice.has_usable_password()
     states = Notification.objects.order_by("pk").values_list("state", flat=True)
     sent, discarded = Notification.State.SENT, Notification.State.DISCARDED
-    assert list(states) == [sent, discarded, discarded]
+    assert list(states) == [sent, discarded, discarded, sent, sent, sent]
+    digests = Notification.objects.filter(recipient="sam").order_by("pk")
+    assert list(digests.values_list("text", flat=True)) == ["", "", "Of malice."]
     assert [test.subjects for test in BackTest.objects.all()] == [
         [{"subject": "bob", "owner": "bob"}]
     ]
+
+
+def test_links_in_mails_to_a_removed_user_no_longer_work(alice, call):
+    mail = Notification.objects.get(kind="cases", state="sent")
+    key = answers.key_of(mail)
+    assert answers.notification_of(key) == mail
+
+    call("user_data", "remove", "alice", "--yes")
+
+    assert answers.notification_of(key) is None
 
 
 def test_cases_of_a_removed_user_continue(alice, storm, call):

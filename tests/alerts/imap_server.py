@@ -9,7 +9,10 @@ from ioportal.env import Mailbox
 
 
 class ImapServer(ThreadingTCPServer):
-    """Its messages by number, the numbers of those that were seen, and the log-ins."""
+    """Its messages by number, the numbers of those that were seen, and the log-ins.
+
+    It cannot read a message that is None.
+    """
 
     daemon_threads = allow_reuse_address = True
 
@@ -49,6 +52,8 @@ class _Session(StreamRequestHandler):
         number, length = map(
             int, re.fullmatch(r"(\d+) \(BODY.PEEK\[\]<0\.(\d+)>\)", arguments).groups()
         )
+        if self.server.messages[number] is None:
+            return "NO [SERVERBUG]"
         content = self.server.messages[number][:length]
         self.wfile.write(f"* 1 FETCH (UID {number} BODY[]<0> {{{len(content)}}}\r\n".encode())
         self.wfile.write(content)

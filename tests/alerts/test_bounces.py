@@ -244,6 +244,15 @@ def test_the_mailbox_is_read(sent, imap):
     assert imap.log_ins == ['io "secret"'] * 2  # the second time, all are seen
 
 
+def test_a_message_that_the_server_cannot_read_does_not_stop_others(sent, imap):
+    imap.messages = {7: None, 9: bounce(sent.token)}
+
+    tasks.read_bounces()
+
+    sent.refresh_from_db()
+    assert (sent.state, imap.seen) == (State.FAILED, {7, 9})
+
+
 def test_a_message_is_seen_only_after_its_effect_is_stored(sent, imap, monkeypatch):
     def killed(_):
         raise SystemExit

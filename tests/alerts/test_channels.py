@@ -208,9 +208,10 @@ def test_a_refusal_is_final_and_redirects_are_not_followed(channel, receiver, st
     assert [path for path, _, _ in receiver.received] == ["/hook?x=1"]
 
 
-def test_a_lost_answer_is_uncertain_in_a_chat(channel, receiver):
+@pytest.mark.parametrize("fault", ["dies after it", 502, 504])
+def test_a_lost_answer_is_uncertain_in_a_chat(channel, receiver, fault):
     channel_messages.write_test(channel("chat"))
-    receiver.faults = ["dies after it"]
+    receiver.faults = [fault]
 
     assert send().state == State.UNCERTAIN
     assert send().state == State.UNCERTAIN

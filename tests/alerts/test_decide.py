@@ -219,3 +219,22 @@ def test_reasons_do_not_change_with_the_clock_alone(cases, mailed):
                     reasons[case.case].append(decision.reason)
 
     assert max(map(len, reasons.values())) <= 5
+
+
+@pytest.mark.parametrize(
+    ("facts", "mailed_about"),
+    [
+        ({"state": "acknowledged"}, set()),  # by staff, who talk to the user
+        ({"state": "suppressed"}, {SMALL_READS.case}),
+        ({"lag": 300 * DAY}, {SMALL_READS.case}),
+        ({"has_findings": False}, {SMALL_READS.case}),
+        ({"rule": "off"}, {SMALL_READS.case}),
+    ],
+)
+def test_only_impact_that_can_be_mailed_about_explains_load(facts, mailed_about):
+    policy = replace(POLICY, modes={"off": Mode.OFF})
+
+    decisions = decide([replace(STORM, **facts), SMALL_READS], (), (), policy, NOW)
+
+    mails = [each for each in decisions if each.verdict is Verdict.MAIL]
+    assert {each.case for mail in mails for each in mail.candidates} == mailed_about

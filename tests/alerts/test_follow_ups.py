@@ -3,11 +3,21 @@
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from ioportal.alerts import outbox, planning
 from ioportal.alerts.follow_ups import follow_up
-from ioportal.alerts.models import Answer, MailPolicy, Notification, NotificationCase
-from ioportal.flags.models import CaseEvent
+from ioportal.alerts.models import (
+    Answer,
+    BouncedAddress,
+    CaseDecision,
+    MailPolicy,
+    Notification,
+    NotificationCase,
+    Silence,
+)
+from ioportal.flags.models import Case, CaseEvent
+from ioportal.site.models import UserAccount
 from tests import loading, untraced
 from tests.logs import at
 
@@ -90,3 +100,58 @@ def test_follow_ups_need_the_approval_that_mails_need(mailed):
 
     thanks = Notification.objects.get(kind=Notification.Kind.FOLLOW_UP)
     assert thanks.state == Notification.State.DRAFT
+
+
+def _silence():
+    Silence.objects.create(recipient="alice", until=AFTER_THE_STORM + 30 * WEEK, reason="On leave.")
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "reason"),
+    [
+        (_silence, "withheld", "On leave."),
+        (lambda: UserAccount.objects.update(email=""), "withheld", "no mail address"),
+        (
+            lambda: BouncedAddress.objects.create(address="alice@example.org", reason="5.1.1"),
+            "withheld",
+            "bounced",
+        ),
+        (lambda: MailPolicy.objects.update(excluded=["alice"]), "withheld", "excluded"),
+        (lambda: MailPolicy.objects.update(default_mode="off"), "withheld", "off"),
+        (lambda: Case.objects.update(state="acknowledged"), "withheld", "acknowledged"),
+        (
+            lambda: Case.objects.update(
+                state="resolved", resolution="x", resolved_by="sam", resolved_at=AFTER_THE_STORM
+            ),
+            "withheld",
+            "resolved",
+        ),
+        (lambda: MailPolicy.objects.update(quiet_until=23), "later", "Quiet hours"),
+        (lambda: MailPolicy.objects.update(holidays=["2017-07-05"]), "later", "holiday"),
+        (lambda: MailPolicy.objects.update(daily_cap=0), "later", "limit of 0"),
+        (lambda: MailPolicy.objects.update(hourly_brake=0), "later", "limit of 0"),
+    ],
+)
+def test_what_holds_mails_holds_follow_ups(mailed, storm, change, verdict, reason):
+    mail = mailed(CALM)
+    change()
+
+    assert follow_up(at("12:30")) == follow_up(at("12:31")) == 0
+
+    mail.refresh_from_db()
+    assert mail.step == ""
+    assert not Notification.objects.filter(kind=Notification.Kind.FOLLOW_UP).exists()
+    [decision] = CaseDecision.objects.filter(case=storm, reason__startswith="Follow-up: ")
+    assert decision.verdict == verdict
+    assert reason in decision.reason
+    planning.plan()
+    assert CaseDecision.objects.filter(case=storm, reason__startswith="Follow-up: ").count() == 1
+
+
+def test_a_problem_that_is_over_is_a_reason_to_say_thank_you(mailed, mails):
+    mailed(CALM)
+    Case.objects.update(state="resolved", resolution="Expired.", resolved_at=timezone.now())
+
+    assert follow_up(at("12:30")) == 1
+    outbox.send_due(10)
+    assert len(mails.accepted) == 2

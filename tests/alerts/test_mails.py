@@ -4,15 +4,22 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.db.models import F
 from django.utils import timezone
 
-from ioportal.alerts import outbox, planning, smtp, tasks
-from ioportal.alerts.models import CaseDecision, MailPolicy, Notification
+from ioportal.alerts import compose, facts, outbox, planning, smtp, tasks
+from ioportal.alerts.models import (
+    CaseDecision,
+    Channel,
+    MailPolicy,
+    Notification,
+    NotificationCase,
+)
 from ioportal.alerts.topics import topics
-from ioportal.flags.models import Case, Flag, JobEvidence
+from ioportal.flags.models import Case, CaseEvent, Flag, JobEvidence
 from ioportal.jobs.models import Job
 from ioportal.site.models import UserAccount
-from ioportal.telemetry.models import ImpactWindow
+from ioportal.telemetry.models import ImpactWindow, StageFailure
 from tests import untraced
 
 State = Notification.State
@@ -211,12 +218,12 @@ def test_a_worker_that_ended_leaves_nothing_behind(waiting, mails, monkeypatch):
 def test_a_worker_whose_claim_was_returned_cannot_end_its_message(waiting, mails, monkeypatch):
     send = smtp.send
 
-    def frozen(message, address, may_end):
+    def frozen(content, address, identity, may_end):
         def later():
             outbox.recover()  # by another worker
             return may_end()
 
-        return send(message, address, later)
+        return send(content, address, identity, later)
 
     monkeypatch.setattr(smtp, "send", frozen)
     outbox.send_due(10)
@@ -224,6 +231,105 @@ def test_a_worker_whose_claim_was_returned_cannot_end_its_message(waiting, mails
     assert mails.received == []
     monkeypatch.undo()
     assert again(waiting).state == State.SENT
+
+
+def test_an_error_about_one_mail_stops_neither_the_others_nor_channels(
+    storm, automatic, monkeypatch
+):
+    def broken(topics, account):
+        if account.name == "alice":
+            raise ValueError("The site's template is broken.")
+        return compose_mail(topics, account)
+
+    compose_mail = compose.about_cases
+    monkeypatch.setattr(compose, "about_cases", broken)
+    UserAccount.objects.create(name="dave", email="dave@example.org")
+    Flag.objects.filter(owner="dave").update(suppression_reasons=[])
+    Case.objects.filter(owner="dave").update(severity=3, state="open")
+    ops = Channel.objects.create(name="ops", kind="webhook", address="https://example.org/x")
+    Channel.objects.update(enabled_at=storm.opened_at - timedelta(days=1))
+
+    with pytest.raises(ValueError, match="template is broken"):
+        tasks.plan_mails()
+    tasks.notify_channels()
+
+    assert Notification.objects.filter(channel=None).get().recipient == "dave"
+    assert Notification.objects.filter(channel=ops, cases__case=storm).exists()
+    reason = "The mail could not be written: ValueError: The site's template is broken."
+    assert CaseDecision.objects.get(case=storm).reason == reason
+    assert "template is broken" in StageFailure.objects.get(stage="mail planning").error
+    monkeypatch.undo()
+    tasks.plan_mails()
+    assert not StageFailure.objects.exists()
+    assert Notification.objects.filter(recipient="alice").exists()
+
+
+def test_history_that_was_loaded_later_is_not_quoted(storm, automatic):
+    flag = Flag.objects.get(case=storm)
+    live = flag.value
+    job = Job.objects.get(batch_id=untraced.BYSTANDER)
+    Job.objects.filter(pk=job.pk).update(owner="alice")
+    flag.pk, flag.job, flag.subject, flag.value = None, job, str(job.pk), 50 * flag.value
+    flag.since, flag.until = (each - timedelta(days=400) for each in (flag.since, flag.until))
+    flag.save()  # found now
+    Flag.objects.filter(subject=untraced.STORM).update(opened_at=F("until"))
+
+    planning.plan()
+
+    about = NotificationCase.objects.get()
+    assert about.value == live
+    text = about.notification.text
+    assert f"job {untraced.STORM}: " in text
+    assert f"job {untraced.BYSTANDER}" not in text
+    assert "The job:" in text
+
+
+def test_findings_that_no_longer_apply_are_the_reason_for_no_mail(storm, automatic):
+    Flag.objects.update(ended_at=timezone.now(), ending="Other figures.")
+
+    assert planning.plan() == 0
+
+    decision = CaseDecision.objects.get(case=storm)
+    assert (decision.verdict, decision.reason) == (
+        "withheld",
+        "None of its findings still applies.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "mails_written"),
+    [
+        pytest.param({}, 0, id="it has not grown"),
+        pytest.param({"state": "failed", "response": "550 no such user"}, 1, id="it was refused"),
+        pytest.param({"state": "failed", "response": "Bounced: 4.4.7"}, 0, id="it bounced"),
+        pytest.param({"reopened": True}, 1, id="the case opened again"),
+    ],
+)
+def test_which_mails_count_for_growth(waiting, storm, change, mails_written):
+    changes = {"state": "sent", **change}
+    if changes.pop("reopened", False):
+        CaseEvent.objects.create(case=storm, kind=CaseEvent.Kind.REOPENED)
+    Notification.objects.update(finished_at=timezone.now(), next_attempt_at=None, **changes)
+
+    assert planning.plan(timezone.now() + timedelta(days=6)) == 0
+    assert planning.plan(timezone.now() + timedelta(days=8)) == mails_written
+
+
+@pytest.mark.parametrize(
+    ("address", "recipients", "state"),
+    [
+        ("a@exämple.org", [["a@xn--exmple-cua.org"]], State.SENT),
+        ("müller@example.org", [], State.FAILED),
+        ("a@" + "x" * 64 + ".örg", [], State.FAILED),
+    ],
+)
+def test_addresses_are_in_ascii(storm, automatic, mails, address, recipients, state):
+    UserAccount.objects.filter(name="alice").update(email=address)
+    planning.plan()
+    outbox.send_due(10)
+
+    assert Notification.objects.get().state == state
+    assert [to for to, _ in mails.accepted] == recipients
 
 
 def test_external_names_cannot_forge_lines(storm, automatic, mails):
@@ -256,4 +362,4 @@ def test_policies_are_immutable_rows(automatic):
         wait="01:00", interval="04:00", repeat="7 00:00", daily_cap=5, hourly_brake=9, reason="r"
     )
 
-    assert planning.current_policy().daily_cap == 5
+    assert facts.current_policy().daily_cap == 5

@@ -1,6 +1,7 @@
 """Addresses that a command of the site prints: real programs."""
 
 from datetime import timedelta
+from time import monotonic
 
 import pytest
 from django.utils import timezone
@@ -185,3 +186,12 @@ def test_without_a_command_nothing_is_looked_up(db, settings):
     settings.ADDRESS_COMMAND = []
 
     assert look_up_next(["alice"]) == 0
+
+
+def test_a_child_that_continues_is_not_waited_for(program, monkeypatch):
+    monkeypatch.setattr(address_command, "_TIMEOUT_S", 5.0)
+    program("setsid sleep 20 & echo mail: alice@example.org")
+    begun = monotonic()
+
+    assert look_up("alice") == Person("alice@example.org", "")
+    assert monotonic() - begun < 4

@@ -16,6 +16,8 @@ from ioportal.flags.models import Case
 from ioportal.site.models import Filesystem
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.contrib.auth.models import AnonymousUser, User
 
 
@@ -71,7 +73,9 @@ class Notification(models.Model):
         SENT = "sent", "sent"  # the server accepted it
         FAILED = "failed", "failed"  # refused for good, or bounced
         UNCERTAIN = "uncertain", "uncertain"  # the server's answer was lost: never repeated
-        DISCARDED = "discarded", "discarded"  # by a member of staff
+        DISCARDED = "discarded", "discarded"  # by staff, or because it was no longer fit
+
+    BOUNCED = "Bounced: "  # at the start of the response: a server had accepted it
 
     token = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.CASES)
@@ -89,7 +93,9 @@ class Notification(models.Model):
 
     state = models.CharField(max_length=16, choices=State)
     created_at = models.DateTimeField(auto_now_add=True)
-    released_by = models.CharField(max_length=150, blank=True)  # "": automatically
+    requested_by = models.CharField(max_length=150, blank=True)  # staff; "": by a decision
+    released_by = models.CharField(max_length=150, blank=True)  # or discarded; "": automatically
+    released_at = models.DateTimeField(null=True)  # null: it was no draft
     next_attempt_at = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     claim = models.UUIDField(null=True)  # of the worker that sends it
@@ -138,6 +144,11 @@ class Notification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject} to {self.recipient}"
+
+    @property
+    def issued_at(self) -> datetime:
+        """When it was written, or released by staff: the date of the mail."""
+        return self.released_at or self.created_at
 
 
 class NotificationCase(models.Model):

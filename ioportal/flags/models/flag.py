@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from ioportal.analysis.rules import BY_CODE
@@ -14,6 +14,8 @@ from ioportal.jobs.models import Job
 from ioportal.site.models import Cluster, Filesystem
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from django.contrib.auth.models import AnonymousUser, User
 
     from ioportal.analysis.rules.rule import Rule
@@ -50,6 +52,15 @@ class FlagQuerySet(models.QuerySet["Flag"]):
     def counted(self) -> Self:
         """Evidence of a case: flags on good data, without findings on jobs that no longer apply."""
         return self.good().exclude(subject_kind=Subject.JOB, ended_at__isnull=False)
+
+    def without_history(self, delay: timedelta) -> Self:
+        """Leave out what was found later than `delay` after its data, if its case has other flags.
+
+        It was loaded later, and says nothing about the present.
+        """
+        is_live = Q(opened_at__lte=F("until") + delay)
+        others = Flag.objects.counted().filter(is_live, case=OuterRef("case"))
+        return self.filter(is_live | ~Exists(others))
 
     def of_rule(self, rule: str, kind: str, filesystem: int | None) -> Self:
         """Flags of a rule: at most one current flag for each subject."""

@@ -9,7 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ioportal.alerts import outbox
+from ioportal.alerts import fitness, outbox
 from ioportal.alerts.models import CaseDecision, Notification
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED
@@ -51,6 +51,12 @@ def mail(request: UserRequest, pk: int) -> HttpResponseBase:
         _act(request, notification)
         return redirect("mail", pk)
     state, states = notification.state, Notification.State
+    may_release = (
+        request.user.is_staff
+        and notification.text
+        and state in {states.DRAFT, states.FAILED, states.UNCERTAIN}
+    )
+    objection = fitness.objection(notification) if may_release else ""
     decisions = CaseDecision.objects.filter(case__notifications__notification=notification)
     context = {
         "section": "mails",
@@ -58,7 +64,8 @@ def mail(request: UserRequest, pk: int) -> HttpResponseBase:
         "log": notification.delivery_log.all(),
         "decisions": decisions.select_related("case__filesystem")[:_LISTED_DECISIONS],
         "cases": [row.case for row in notification.cases.select_related("case__filesystem")],
-        "may_send": notification.text and state in {states.DRAFT, states.FAILED, states.UNCERTAIN},
+        "objection": objection,
+        "may_send": may_release and not objection,
         "may_discard": state in {states.DRAFT, states.WAITING, states.FAILED},
     }
     return render(request, "mails/mail.html", context)
@@ -78,7 +85,10 @@ def _act(request: UserRequest, notification: Notification) -> None:
         messages.error(request, "Unknown action. Use the buttons of the page.")
         return
     act, done = action
-    if act(notification, by=request.user.get_username()):
-        messages.success(request, done)
-    else:
-        messages.error(request, "The mail was changed meanwhile. Look at its state.")
+    try:
+        if act(notification, by=request.user.get_username()):
+            messages.success(request, done)
+        else:
+            messages.error(request, "The mail was changed meanwhile. Look at its state.")
+    except outbox.Unfit as objection:
+        messages.error(request, f"The mail cannot be sent. {objection}")

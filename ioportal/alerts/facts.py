@@ -1,0 +1,174 @@
+"""What decides about mails, as the database has it: the policy, silences, and facts of cases."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Max, Min, Q, Value, When
+
+from ioportal.alerts.decide import Candidate, Mailed, Policy, Silence
+from ioportal.alerts.models import BouncedAddress, MailPolicy, Notification, NotificationCase
+from ioportal.alerts.models import Silence as StoredSilence
+from ioportal.analysis.metrics import Source
+from ioportal.analysis.rules import BY_CODE
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags.models import Case, CaseEvent, Flag
+from ioportal.site.models import UserAccount
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from ioportal.flags.models import CaseQuerySet
+
+_ENDS_WITHIN = timedelta(hours=2)  # of its latest data; others expired
+_FROM_POLICY = {field.name for field in fields(Policy)} - {"zone", "fresh", "growth"}
+_State = Notification.State
+# Findings on jobs end only if they no longer apply.
+ENDED = Q(
+    state=Case.State.RESOLVED, resolved_by="", resolved_at__lt=F("until") + _ENDS_WITHIN
+) & ~Q(subject_kind=Subject.JOB)
+
+
+def current_policy() -> Policy:
+    """Return the latest policy of the site, or the default: drafts only."""
+    zone = ZoneInfo(settings.TIME_ZONE)
+    stored = MailPolicy.objects.first()
+    if stored is None:
+        return Policy(zone)
+    return Policy(zone, **{name: getattr(stored, name) for name in _FROM_POLICY})
+
+
+def silences(now: datetime) -> list[Silence]:
+    """Return the silences that have not expired."""
+    return [
+        Silence(
+            stored.until,
+            stored.recipient or None,
+            stored.rule or None,
+            stored.filesystem.name if stored.filesystem else None,
+            stored.reason,
+        )
+        for stored in StoredSilence.objects.filter(until__gt=now).select_related("filesystem")
+    ]
+
+
+def mailed(since: datetime) -> list[Mailed]:
+    """Return the mails about cases and the follow-ups that were written since a time."""
+    kinds = (Notification.Kind.CASES, Notification.Kind.FOLLOW_UP)
+    rows = Notification.objects.filter(kind__in=kinds, channel=None, created_at__gt=since)
+    rows = rows.exclude(state=_State.DISCARDED)
+    return [
+        Mailed(recipient, filesystem or "", at)
+        for recipient, filesystem, at in rows.values_list(
+            "recipient", "filesystem__name", "created_at"
+        )
+    ]
+
+
+def candidates(cases: CaseQuerySet) -> list[Candidate]:
+    """Return cases with the facts that decide about their mails, in the order of their keys."""
+    state = models.Case(
+        When(ENDED, then=Value("ended")),
+        When(state=Case.State.RESOLVED, resolved_by="", then=Value("expired")),
+        default=F("state"),
+    )
+    rows = list(
+        cases.order_by("pk").values(
+            *("pk", "rule", "severity", "owner", "opened_at", "filesystem__name"), state_now=state
+        )
+    )
+    keys = [row["pk"] for row in rows]
+    owners = {row["owner"] for row in rows}
+    addresses = dict(UserAccount.objects.filter(name__in=owners).values_list("name", "email"))
+    bounced = BouncedAddress.objects.times(addresses.values())
+    figures, last_mails = _figures(keys), _last_mails(keys)
+    return [
+        _candidate(
+            row,
+            address := addresses.get(row["owner"], ""),
+            bounced.get(address.lower()),
+            figures.get(row["pk"]),
+            last_mails.get(row["pk"], {}),
+        )
+        for row in rows
+    ]
+
+
+def _figures(cases: list[int]) -> dict[int, tuple[float, timedelta]]:
+    """Return the highest value of each case, without history if possible, and its lag."""
+    flags = Flag.objects.counted().without_history(Policy.fresh).filter(case__in=cases)
+    rows = (
+        flags.order_by()
+        .values_list("case")
+        .annotate(Max("value"), lag=Min(F("opened_at") - F("until")))
+    )
+    return {case: (value, lag) for case, value, lag in rows}
+
+
+def _last_mails(cases: Iterable[int]) -> dict[int, Mapping[str, Any]]:
+    """Return the last mail about each case to its present owner.
+
+    A mail that staff discarded counts, one that was discarded because it did not fit does not. A
+    mail that the server refused, or from before the case was opened again, counts for no growth.
+    """
+    reopened = CaseEvent.objects.filter(case=models.OuterRef("case"), kind=CaseEvent.Kind.REOPENED)
+    rows = (
+        NotificationCase.objects.filter(case__in=cases, notification__recipient=F("case__owner"))
+        .filter(notification__channel=None)
+        .exclude(notification__state=_State.DISCARDED, notification__released_by="")
+        .annotate(
+            at=F("notification__created_at"),
+            by=F("notification__released_by"),
+            state=F("notification__state"),
+            response=F("notification__response"),
+            reopened_at=models.Subquery(reopened.order_by("-pk").values("at")[:1]),
+        )
+        .order_by("case", "-at", "-pk")
+        .distinct("case")
+    )
+    names = ("case", "value", "at", "by", "state", "response", "reopened_at")
+    return {row["case"]: row for row in rows.values(*names)}
+
+
+def _candidate(
+    row: Mapping[str, Any],
+    address: str,
+    bounced_at: datetime | None,
+    figures: tuple[float, timedelta] | None,
+    last: Mapping[str, Any],
+) -> Candidate:
+    rule = BY_CODE.get(row["rule"])
+    value, lag = figures or (0.0, timedelta(0))
+    return Candidate(
+        case=row["pk"],
+        rule=row["rule"],
+        is_about_impact=bool(rule and rule.source is Source.IMPACT),
+        is_about_data=bool(rule and rule.is_about_data),
+        is_notice=row["severity"] <= Flag.Severity.NOTICE,
+        state=row["state_now"],
+        recipient=row["owner"],
+        address=address,
+        filesystem=row["filesystem__name"] or "",
+        value=value,
+        opened_at=row["opened_at"],
+        lag=lag,
+        has_findings=figures is not None,
+        mailed_at=last.get("at"),
+        mailed_value=last["value"] if last and _counts_for_growth(last) else 0.0,
+        discarded_by=last["by"] if last and last["state"] == _State.DISCARDED else "",
+        bounced_at=bounced_at,
+    )
+
+
+def _counts_for_growth(last: Mapping[str, Any]) -> bool:
+    was_refused = last["state"] == _State.FAILED and not last["response"].startswith(
+        Notification.BOUNCED
+    )
+    is_earlier = last["reopened_at"] is not None and last["at"] < last["reopened_at"]
+    return not (was_refused or is_earlier)

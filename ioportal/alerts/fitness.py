@@ -1,0 +1,80 @@
+"""Whether a mail may still be sent: checked when staff release it, and just before it is sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from ioportal.alerts import decide, facts
+from ioportal.alerts.models import BouncedAddress, Notification
+from ioportal.flags.models import Case
+from ioportal.site.models import UserAccount
+
+if TYPE_CHECKING:
+    from ioportal.alerts.decide import Candidate
+
+_GONE = "The case that it is about no longer exists."
+_Kind = Notification.Kind
+_TO_ACCOUNTS = (_Kind.CASES, _Kind.FOLLOW_UP, _Kind.REPORT)
+
+
+def address_now(mail: Notification) -> str:
+    """Return the address that a mail goes to: the present one of its recipient's account."""
+    if mail.channel_id or mail.kind not in _TO_ACCOUNTS:
+        return mail.address
+    addresses = UserAccount.objects.filter(name=mail.recipient).values_list("email", flat=True)
+    return addresses.first() or ""
+
+
+def objection(mail: Notification) -> str:
+    """Return why a mail must not be sent any more; "": it may be. Channels have no objections."""
+    if mail.channel_id:
+        return ""
+    address = address_now(mail)
+    if not address:
+        return f"{mail.recipient} has no mail address."
+    if at := BouncedAddress.objects.times([address]).get(address.lower()):
+        return decide.bounced(address, at, facts.current_policy())
+    if mail.kind == _Kind.CASES:
+        return next(filter(None, _objections(mail)), "")
+    if mail.kind == _Kind.FOLLOW_UP:
+        return _of_follow_up(mail)
+    return ""
+
+
+def _of_follow_up(mail: Notification) -> str:
+    """Return the objection to a follow-up: to all cases of its mail, or the mail's absence."""
+    objections = _objections(mail.follows, is_followed_up=True) if mail.follows else [_GONE]
+    return "" if "" in objections else objections[0]
+
+
+def _objections(mail: Notification, *, is_followed_up: bool = False) -> list[str]:
+    """Return the objection to each case of a mail; "": none.
+
+    Staff who asked for a mail know its case: only unsound evidence and the recipient matter.
+    """
+    values = dict(mail.cases.values_list("case", "value"))
+    now, policy = timezone.now(), facts.current_policy()
+    silences = facts.silences(now)
+
+    def of(candidate: Candidate) -> str:
+        if candidate.recipient != mail.recipient:
+            return f"The case now belongs to {candidate.recipient or 'an unknown owner'}."
+        if is_followed_up:
+            return decide.objection(as_followed_up(candidate), silences, policy, now)
+        quoted = values[candidate.case]
+        smaller = candidate.has_findings and candidate.value < quoted
+        return (
+            decide.refusal(candidate, policy)
+            if mail.requested_by
+            else decide.objection(candidate, silences, policy, now)
+        ) or ("A finding that it quotes no longer applies." if smaller else "")
+
+    return [of(each) for each in facts.candidates(Case.objects.filter(pk__in=values))] or [_GONE]
+
+
+def as_followed_up(candidate: Candidate) -> Candidate:
+    """Return a case for a follow-up, which is also about problems that are over."""
+    return replace(candidate, state="ended") if candidate.state == "expired" else candidate

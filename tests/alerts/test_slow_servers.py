@@ -1,0 +1,148 @@
+"""Servers that answer slowly, incompletely or never: time limits, back-off, and no second mail."""
+
+import time
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from ioportal.alerts import connections, mailbox, outbox
+from ioportal.alerts.connections import NotSent
+from ioportal.alerts.http_post import post
+from ioportal.alerts.models import Channel, Notification
+from ioportal.env import Mailbox
+from tests.alerts import http_server, slow_server
+
+State = Notification.State
+TLS_RECORD = b"\x16\x03\x03\x3f\xff\x02"  # the beginning of a handshake
+
+
+@pytest.fixture
+def waiting(db):
+    """Write copies of mails, which have no cases."""
+    now = timezone.now()
+    return Notification.objects.bulk_create(
+        Notification(
+            kind="copy", address=f"admin{number}@example.org", subject="Case", text="Hello",
+            state=State.WAITING, next_attempt_at=now,
+        )
+        for number in range(4)
+    )  # fmt: skip
+
+
+@pytest.fixture
+def mails_to(settings):
+    """Return a function that makes a port the mail server."""
+
+    def use(port, **others):
+        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", port, 2
+        for name, value in others.items():
+            setattr(settings, name, value)
+
+    return use
+
+
+@pytest.fixture
+def briefly(monkeypatch):
+    """Shorten the deadline of conversations; check that the test kept it."""
+    monkeypatch.setattr(connections, "_DEADLINE_S", 0.5)
+    begun = time.monotonic()
+    yield
+    assert time.monotonic() - begun < 6
+
+
+@pytest.mark.parametrize(
+    ("converse", "others"),
+    [
+        pytest.param(slow_server.dripping(b"220", b"-wait\r\n220"), {}, id="banner"),
+        pytest.param(slow_server.dripping(TLS_RECORD, b"\0"), {"EMAIL_USE_SSL": True}, id="TLS"),
+        pytest.param(slow_server.starttls_dripping, {"EMAIL_USE_TLS": True}, id="STARTTLS"),
+    ],
+)
+def test_a_slow_mail_server_has_a_deadline_from_the_beginning(
+    waiting, mails_to, briefly, converse, others
+):
+    with slow_server.running(converse) as port:
+        mails_to(port, **others)
+        outbox.send_due(1)
+
+    assert Notification.objects.get(attempts=1).state == State.WAITING
+
+
+@pytest.mark.parametrize("has_starttls", [True, False])
+def test_a_slow_mailbox_has_a_deadline_from_the_beginning(settings, briefly, has_starttls):
+    settings.EMAIL_TIMEOUT = 2
+    with slow_server.running(
+        slow_server.dripping(b"*" if has_starttls else TLS_RECORD, b"\0")
+    ) as port:
+        settings.BOUNCES_MAILBOX = Mailbox(
+            host="127.0.0.1", port=port, user="io", password="secret",  # noqa: S106
+            folder="INBOX", has_starttls=has_starttls,
+        )  # fmt: skip
+        with pytest.raises((OSError, mailbox.imaplib.IMAP4.error)):
+            list(mailbox.unseen(10, 1_000))
+
+
+def test_a_slow_handshake_of_a_channel_has_a_deadline(settings, briefly):
+    settings.EMAIL_TIMEOUT = 2
+    slow = slow_server.running(slow_server.dripping(TLS_RECORD, b"\0"))
+    with slow as port, pytest.raises(NotSent):
+        post(f"https://127.0.0.1:{port}/", b"xx", {}, lambda: True)
+
+
+def test_after_a_frozen_mail_server_other_mails_wait_and_webhooks_do_not(waiting, mails_to):
+    now = timezone.now()
+    with slow_server.running(lambda _: time.sleep(10)) as port, http_server.running() as receiver:
+        mails_to(port)
+        hook = Channel.objects.create(name="hook", kind="webhook", address=receiver.url)
+        Notification.objects.create(
+            kind="channel", channel=hook, subject="Case", text="{}",
+            state=State.WAITING, next_attempt_at=now,
+        )  # fmt: skip
+        begun = time.monotonic()
+        outbox.send_due(10)
+
+        assert time.monotonic() - begun < 2 * 2  # one time-out
+        assert len(receiver.received) == 1
+    mails = Notification.objects.filter(channel=None, state=State.WAITING)
+    assert sorted(mails.values_list("attempts", flat=True)) == [0, 0, 0, 1]
+    assert not mails.filter(next_attempt_at__lt=now + timedelta(seconds=50)).exists()
+
+
+def test_no_mail_begins_after_the_turn_of_the_outbox(waiting, mails, monkeypatch):
+    monkeypatch.setattr(outbox, "TURN_S", 0)
+
+    assert outbox.send_due(10) == 1
+    assert len(mails.received) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"2", b"25", b"250", b"4", b"451", b"250-queued\r\n", b"queued\r\n", b"354 go\r\n", b""],
+)
+def test_a_mail_with_an_incomplete_last_answer_is_never_sent_again(waiting, mails_to, answer):
+    ends = []
+    with slow_server.running(slow_server.smtp_with_final_answer(answer, ends)) as port:
+        mails_to(port)
+        for _ in range(2):
+            outbox.send_due(1)
+            Notification.objects.exclude(pk=waiting[0].pk).delete()
+
+    assert Notification.objects.get().state == State.UNCERTAIN
+    assert len(ends) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        (b"250-a\r\n250 b\r\n", State.SENT),
+        (b"451 x\r\n", State.WAITING),
+        (b"554 x\r\n", State.FAILED),
+    ],
+)
+def test_a_complete_last_answer_counts(waiting, mails_to, answer, state):
+    with slow_server.running(slow_server.smtp_with_final_answer(answer, [])) as port:
+        mails_to(port)
+        outbox.send_due(1)
+
+    assert Notification.objects.get(pk=waiting[0].pk).state == state
