@@ -79,7 +79,7 @@ class Policy:
 
     def mode(self, rule: str) -> Mode:
         """Return the mode of a rule."""
-        return self.modes.get(rule, self.default_mode)
+        return Mode(self.modes.get(rule, self.default_mode))  # stored ones are texts
 
 
 @dataclass(frozen=True)

@@ -129,8 +129,8 @@ def _last_mails(cases: Iterable[int]) -> dict[int, Mapping[str, Any]]:
             response=F("notification__response"),
             reopened_at=models.Subquery(reopened.order_by("-pk").values("at")[:1]),
         )
-        .order_by("case", "-at", "-pk")
-        .distinct("case")
+        .order_by("case_id", "-at", "-pk")
+        .distinct("case_id")
     )
     names = ("case", "value", "at", "by", "state", "response", "reopened_at")
     return {row["case"]: row for row in rows.values(*names)}

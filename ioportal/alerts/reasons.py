@@ -25,7 +25,7 @@ def store(decisions: Mapping[int, tuple[Verdict, str]], *, are_follow_ups: bool 
     }
     rows = CaseDecision.objects.filter(case__in=by_case)
     of_kind = rows.filter if are_follow_ups else rows.exclude
-    latest = of_kind(reason__startswith=_FOLLOW_UP).order_by("case", "-pk").distinct("case")
+    latest = of_kind(reason__startswith=_FOLLOW_UP).order_by("case_id", "-pk").distinct("case_id")
     stored = {row.case_id: (row.verdict, row.reason) for row in latest}
     CaseDecision.objects.bulk_create(
         CaseDecision(case_id=case, verdict=verdict, reason=reason)

@@ -46,9 +46,6 @@ _NAME_CHARACTERS = 128
 _ADDRESS_CHARACTERS = 254
 
 
-_TOO_LONG = f"It took longer than {_TIMEOUT_S:.0f} s."
-
-
 class CommandFailed(Exception):  # noqa: N818  (a result)
     """The command did not run, took too long, failed, or printed too much."""
 
@@ -128,7 +125,7 @@ def _output(command: list[str]) -> str:
         output = _read(process)
         status = process.wait(_PROMPTLY_S)
     except subprocess.TimeoutExpired as error:  # its output has ended
-        raise CommandFailed(_TOO_LONG) from error
+        raise _too_long() from error
     finally:
         _end(process)
     if status:
@@ -150,7 +147,11 @@ def _read(process: subprocess.Popen[bytes]) -> bytes:
             raise CommandFailed(f"It printed more than {_LONGEST_ANSWER:,} bytes.")
         if not part and (is_readable or has_ended):
             return output
-    raise CommandFailed(_TOO_LONG)
+    raise _too_long()
+
+
+def _too_long() -> CommandFailed:
+    return CommandFailed(f"It took longer than {_TIMEOUT_S:.0f} s.")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

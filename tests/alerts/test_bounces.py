@@ -101,7 +101,7 @@ def test_a_delay_changes_nothing(sent):
 
 
 def test_a_bounce_may_arrive_before_the_answer_of_the_server(sent, mails, monkeypatch):
-    Notification.objects.update(state=State.WAITING, next_attempt_at=timezone.now())
+    Notification.objects.update(kind="copy", state=State.WAITING, next_attempt_at=timezone.now())
     deliver = outbox.deliver
 
     def bounced(notification, may_end):
@@ -134,7 +134,9 @@ class WithReports(StreamRequestHandler):
 
 
 def test_bounces_are_requested_with_the_token_in_the_envelope(sent, settings):
-    Notification.objects.update(state=State.WAITING, next_attempt_at=timezone.now(), text="hello")
+    Notification.objects.update(
+        kind="copy", state=State.WAITING, next_attempt_at=timezone.now(), text="hello"
+    )
     with TCPServer(("127.0.0.1", 0), WithReports) as server:
         server.lines = []
         settings.EMAIL_HOST, settings.EMAIL_PORT = server.server_address

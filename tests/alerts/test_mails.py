@@ -136,6 +136,14 @@ def test_without_a_policy_a_member_of_staff_sends_the_draft(storm, mails):
     assert not outbox.release(draft, by="sam")
 
 
+def test_a_stored_policy_may_ask_for_approval(storm, automatic):
+    MailPolicy.objects.update(default_mode="automatic", modes={storm.rule: "approval"})
+
+    planning.plan()
+
+    assert Notification.objects.get().state == State.DRAFT
+
+
 def test_nothing_is_sent_about_loaded_history(storm, automatic):
     Flag.objects.update(opened_at=timezone.now())
 

@@ -37,6 +37,7 @@ def move(storm, owner, application):
 def test_the_right_owner_gets_a_mail_after_the_wrong_one(storm, mailed, mails):
     move(storm, "bob", "storm")
     planning.plan(timezone.now() + DAY)
+    Notification.objects.filter(state="waiting").update(next_attempt_at=timezone.now())
     outbox.send_due(10)
 
     assert [to for to, _ in mails.accepted] == [["alice@example.org"], ["bob@example.org"]]

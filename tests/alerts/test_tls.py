@@ -24,7 +24,7 @@ def of_another_host(tmp_path_factory):
 def waiting(db, settings):
     log_in_with(settings, "secret")
     return Notification.objects.create(
-        recipient="alice", address="alice@example.org", subject="Case", text="Hello",
+        kind="copy", address="alice@example.org", subject="Case", text="Hello",
         state=State.WAITING, next_attempt_at="2017-07-06T12:00Z",
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ import yaml
 from scripts import serve
 
 PROJECT = Path(__file__).parents[2]
-PORTAL_SERVICES = ("migrate", "web", "worker", "beat")
+PORTAL_SERVICES = ("migrate", "web", "worker", "outward-worker", "beat")
 SHOW_SETTINGS = """
 from ioportal import settings
 
@@ -75,7 +75,7 @@ def test_the_portal_runs_with_minimal_privileges(services, name):
 def test_every_permanent_service_has_a_health_check(services):
     permanent = services.keys() - {"migrate"}
 
-    assert permanent == {"db", "valkey", "web", "worker", "beat", "mail"}
+    assert permanent == {"db", "valkey", "mail", *PORTAL_SERVICES} - {"migrate"}
     assert all("healthcheck" in services[name] for name in permanent)
 
 
@@ -98,7 +98,7 @@ def dockerfile_command():
     return json.loads(command[1].replace("\\\n", ""))
 
 
-@pytest.mark.parametrize("name", ["web", "worker", "beat"])
+@pytest.mark.parametrize("name", ["web", "worker", "outward-worker", "beat"])
 def test_compose_and_checkout_run_the_same_programs(services, name):
     command = services[name].get("command")
     in_compose = shlex.split(command) if command else dockerfile_command()

@@ -1,15 +1,20 @@
 """Mails in the browser: what staff decide, and what a recipient sees."""
 
 import pytest
+from django.db.models import F
 
 from ioportal.alerts import planning
 from ioportal.alerts.models import Notification
+from ioportal.flags.models import Case, Flag
+from ioportal.site.models import UserAccount
 
 State = Notification.State
 
 
 @pytest.fixture
 def draft(page_names):
+    UserAccount.objects.create(name="alice", email="alice@example.org")
+    Flag.objects.update(opened_at=F("until"))
     Notification.objects.update(state=State.DRAFT, finished_at=None)
     return Notification.objects.get()
 
@@ -24,6 +29,20 @@ def test_staff_release_a_draft(as_staff, draft):
     assert (draft.state, draft.released_by) == (State.WAITING, "sam")
     again = as_staff.post(f"/mails/{draft.pk}/", {"action": "send"}, follow=True)
     assert "The mail was changed meanwhile." in again.content.decode()
+
+
+def test_the_page_of_a_stale_draft_shows_why_it_cannot_be_sent(as_staff, draft):
+    address = f"/mails/{draft.pk}/"
+    assert 'value="send"' in as_staff.get(address).content.decode()
+
+    Case.objects.update(state="acknowledged")
+    page = as_staff.get(address).content.decode()
+    assert "This mail cannot be sent. The case is acknowledged" in page
+    assert 'value="send"' not in page
+    answer = as_staff.post(address, {"action": "send"}, follow=True).content.decode()
+    assert "The mail cannot be sent. The case is acknowledged" in answer
+    draft.refresh_from_db()
+    assert draft.state == State.DRAFT
 
 
 def test_staff_discard_a_draft(as_staff, draft):
