@@ -1,4 +1,4 @@
-# One image for web, worker and beat; docker-compose.yml has their commands.
+# One image for web, workers and beat; docker-compose.yml has their commands.
 
 FROM python:3.11-slim-bookworm AS packages
 COPY requirements/installer.txt requirements/base.txt /requirements/

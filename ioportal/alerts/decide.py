@@ -340,11 +340,11 @@ def _repeated(candidate: Candidate, policy: Policy, now: datetime) -> Iterator[s
     if candidate.mailed_at is None:
         return
     on = f"{candidate.mailed_at.astimezone(policy.zone):%Y-%m-%d}"
-    by = f" and discarded by {candidate.discarded_by}" if candidate.discarded_by else ""
+    by = f" (discarded by {candidate.discarded_by})" if candidate.discarded_by else ""
     if now < candidate.mailed_at + policy.repeat:
         yield f"A mail about it was written on {on}{by}; the next is due after {_days(policy)}."
     elif candidate.value < policy.growth * candidate.mailed_value:
-        yield f"It has not grown since the mail of {on}, which was written{by}."
+        yield f"It has not grown since the mail of {on}{by}."
 
 
 def _days(policy: Policy) -> str:
