@@ -136,8 +136,8 @@ class Chaos:
         self._database.execute("TRUNCATE alerts_notification CASCADE")
         self._database.cursor().executemany(
             "INSERT INTO alerts_notification (token, channel_id, kind, key, recipient, address,"
-            " subject, text, html, reason, state, created_at, requested_by, released_by, next_attempt_at,"
-            " attempts, response, step)"
+            " subject, text, html, reason, state, created_at, requested_by, released_by,"
+            " next_attempt_at, attempts, response, step)"
             " VALUES (%(token)s::uuid, (SELECT id FROM alerts_channel WHERE kind = %(kind)s),"
             " 'copy', '', 'alice', 'alice@example.org', 'A case', %(token)s::text, '', 'chaos',"
             " 'waiting', now(), '', '', now(), 0, '', '')",

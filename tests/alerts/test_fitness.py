@@ -149,3 +149,20 @@ def test_an_approved_draft_has_the_date_and_expiry_of_its_release(draft, mails):
     assert abs(mail["Date"].datetime - timezone.now()) < LATER
     assert answers.notification_of(answers.key_of(draft)) == draft
     assert compose.message(draft)["Date"] == mail["Date"]
+
+
+def test_a_draft_that_staff_asked_for_needs_only_sound_evidence(draft, storm, mails):
+    Case.objects.update(state="acknowledged")
+    Flag.objects.update(opened_at=timezone.now())  # loaded history
+    with pytest.raises(outbox.Unfit):
+        outbox.release(draft, by="sam")
+
+    assert planning.write_draft(storm.pk, "sam") == draft
+    draft.refresh_from_db()
+    assert outbox.release(draft, by="sam")
+    Flag.objects.update(suppression_reasons=["Other nodes."])
+    outbox.send_due(10)
+
+    draft.refresh_from_db()
+    assert (draft.state, mails.received) == (State.DISCARDED, [])
+    assert draft.response == "None of its findings still applies. It was released by sam."
