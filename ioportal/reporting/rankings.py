@@ -1,7 +1,7 @@
 """Rankings: users, projects, applications, queues, jobs and PanDA tasks by a figure over jobs.
 
 A job counts with its whole figures, nodes and node-hours, also if a range contains only a part of
-its run.
+its run. Ratios are over the jobs for which both figure and divisor are known (docs/metrics.md).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import Max, Min, Value
+from django.db.models import Max, Min
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import BY_NAME, PANDA_METRICS, Unit
@@ -117,12 +117,7 @@ MEASURES = {
     )
 }
 PER = {"": "in total", "node_hour": "per node-hour", "node": "per node", "job": "per job"}
-_VALUES = {  # of `PER`, from the totals of a subject
-    "": "figure_0",
-    "node_hour": "figure_0 / nullif(node_hours, 0)",
-    "node": "figure_0 / nullif(nodes, 0)",
-    "job": "figure_0 / jobs",
-}
+_DIVISORS = {"node_hour": "selected.node_hours", "node": "selected.nodes", "job": "1"}  # of a job
 
 
 class Choice(NamedTuple):
@@ -148,7 +143,13 @@ class Ranked(NamedTuple):
     jobs: int
     nodes: float | None
     node_hours: float | None
+    unknown: int  # jobs of `jobs` whose value is unknown
     figures: tuple[float | None, ...]  # of `Choice.measures`
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of jobs whose value is unknown."""
+        return self.unknown / self.jobs
 
 
 # A job in several PanDA tasks counts for each in proportion to the task's PanDA jobs in it.
@@ -182,16 +183,19 @@ LEFT JOIN flags_jobevidence e ON e.job_id = j.id
 """
 _RANKED = (
     """
-SELECT subject, {value} AS value, jobs, nodes, node_hours, {names}
+SELECT subject, value, jobs, nodes, node_hours, unknown, {names}
 FROM (
-    SELECT {subject} AS subject, count(*) AS jobs, sum(selected.nodes * {part})::float8 AS nodes,
-        sum(selected.node_hours * {part})::float8 AS node_hours, {figures}
+    SELECT {subject} AS subject, {value} AS value, count(*) AS jobs,
+        sum(selected.nodes * {part})::float8 AS nodes,
+        sum(selected.node_hours * {part})::float8 AS node_hours,
+        sum(selected.node_hours * {part}) FILTER (WHERE {is_known})::float8 AS known_node_hours,
+        count(*) - count(*) FILTER (WHERE {is_known}) AS unknown, {figures}
 """
     + _FROM
     + """
     GROUP BY 1
 ) totals
-WHERE {value} IS NOT NULL AND coalesce(node_hours, 0) >= %(min_node_hours)s
+WHERE value IS NOT NULL AND coalesce(known_node_hours, 0) >= %(min_node_hours)s
 ORDER BY 2 DESC, 1 LIMIT %(limit)s
 """
 )
@@ -199,7 +203,7 @@ _OVER_TIME = (
     """
 SELECT {subject}, least(width_bucket(
     extract(epoch FROM selected.started_at), %(first)s, %(last)s, %(intervals)s
-), %(intervals)s) - 1, {figure}
+), %(intervals)s) - 1, {value}
 """
     + _FROM
     + """
@@ -214,21 +218,26 @@ def ranking(jobs: QuerySet[Any], choice: Choice) -> list[Ranked]:
     figures = [_figure(measure, choice.subject) for measure in choice.measures]
     names = [f"figure_{n}" for n in range(len(figures))]
     query = (
-        _RANKED.replace("{value}", _VALUES[choice.per])
+        _with_value(_RANKED, choice)
         .replace("{names}", ", ".join(names))
         .replace("{figures}", ", ".join(map("{} AS {}".format, figures, names)))
     )
     values = {"min_node_hours": choice.min_node_hours, "limit": MAX_RANKED}
     selected = jobs.values_list("pk", node_hours(), "node_count", "started_at")
     rows = _rows(query, selected, choice, values)
-    return [Ranked._make((*row[:5], tuple(row[5:]))) for row in rows]
+    return [Ranked._make((*row[:6], tuple(row[6:]))) for row in rows]
 
 
 def over_time(
     jobs: QuerySet[Any], choice: Choice, subjects: Collection[str]
-) -> dict[str, list[float]]:
-    """Return the measure of some subjects in `INTERVALS` equal intervals of the jobs' starts."""
-    series = {subject: [0.0] * INTERVALS for subject in subjects}
+) -> dict[str, list[float | None]]:
+    """Return the value of some subjects in `INTERVALS` equal intervals of the jobs' starts.
+
+    A sum is 0 without jobs. None: the values of all jobs are unknown, or a ratio or maximum is over
+    no jobs.
+    """
+    empty = 0.0 if choice.measure.is_sum and not choice.per else None
+    series = {subject: [empty] * INTERVALS for subject in subjects}
     period = jobs.aggregate(first=Min("started_at"), last=Max("started_at"))
     if period["first"] is None:
         return series
@@ -239,11 +248,26 @@ def over_time(
         "intervals": INTERVALS,
         "subjects": list(subjects),
     }
-    query = _OVER_TIME.replace("{figure}", _figure(choice.measure, choice.subject))
-    selected = jobs.values_list("pk", Value(0.0), "node_count", "started_at")
+    selected = jobs.values_list("pk", node_hours(), "node_count", "started_at")
+    query = _with_value(_OVER_TIME, choice)
     for subject, interval, value in _rows(query, selected, choice, values):
-        series[subject][interval] = value or 0.0
+        series[subject][interval] = value
     return series
+
+
+def _with_value(query: str, choice: Choice) -> str:
+    """Insert the ranked value of a group of jobs, and the condition that a job has one."""
+    value, figure = _figure(choice.measure, choice.subject), choice.measure.column
+    is_known = f"{figure} IS NOT NULL"
+    if choice.per:
+        divisor = _DIVISORS[choice.per]
+        is_known = f"{is_known} AND {divisor} > 0"  # unknown nodes are stored as 0
+        part = _part(choice.subject)
+        value = (
+            f"sum({figure} * {part}) FILTER (WHERE {is_known})::float8"
+            f" / sum({divisor} * {part}) FILTER (WHERE {is_known})::float8"
+        )
+    return query.replace("{value}", value).replace("{is_known}", is_known)
 
 
 def _figure(measure: Measure, subject: Subject) -> str:

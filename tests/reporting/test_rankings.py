@@ -15,7 +15,14 @@ def jobs():
     """Jobs of 1 hour: owner, nodes, opens."""
     anvil = Cluster.objects.create(name="anvil", time_zone="UTC", batch_system="slurm")
     for number, (owner, nodes, opens) in enumerate(
-        (("alice", 2, 600), ("alice", 4, 600), ("bob", 1, 900), ("carol", 1, None))
+        (
+            ("alice", 2, 600),
+            ("alice", 4, 600),
+            ("bob", 1, 900),
+            ("carol", 1, None),
+            ("alice", 8, None),  # in no divisor
+            ("bob", 0, 50),  # in no sum of a ratio by nodes
+        )
     ):
         job = Job.objects.create(
             cluster=anvil,
@@ -41,9 +48,9 @@ def ranked(jobs, of, by, per=""):
 @pytest.mark.parametrize(
     ("of", "per", "expected"),
     [
-        ("user", "", [("alice", 1200), ("bob", 900)]),
+        ("user", "", [("alice", 1200), ("bob", 950)]),
         ("user", "node_hour", [("bob", 900), ("alice", 200)]),
-        ("user", "job", [("bob", 900), ("alice", 600)]),
+        ("user", "job", [("alice", 600), ("bob", 475)]),
         ("application", "node", [("bob:relax", 900), ("alice:relax", 200)]),
     ],
 )
@@ -51,10 +58,29 @@ def test_subjects_are_ranked_by_a_sum(jobs, of, per, expected):
     assert ranked(jobs, of, "opens", per) == expected
 
 
-def test_intervals_add_up(jobs):
-    choice = Choice(SUBJECTS["user"], MEASURES["opens"], "")
+def test_jobs_with_unknown_values_are_counted(jobs):
+    rows = ranking(jobs, Choice(SUBJECTS["user"], MEASURES["opens"], "node"))
 
-    assert sum(over_time(jobs, choice, ["alice"])["alice"]) == 1200
+    assert [(row.subject, row.jobs, row.unknown) for row in rows] == [
+        ("bob", 2, 1),
+        ("alice", 3, 1),
+    ]
+
+
+def test_the_minimum_is_of_node_hours_with_known_values(jobs):
+    choice = Choice(SUBJECTS["user"], MEASURES["opens"], "node_hour", min_node_hours=7)
+
+    assert ranking(jobs, choice) == []  # alice: 14 hours, 6 of them known
+
+
+@pytest.mark.parametrize(("per", "value", "without_jobs"), [("", 1200, 0), ("node", 200, None)])
+def test_values_over_time(jobs, per, value, without_jobs):
+    choice = Choice(SUBJECTS["user"], MEASURES["opens"], per)
+    Job.objects.filter(owner="bob").update(started_at=at("12:59"))
+
+    first, *_, last = over_time(jobs, choice, ["alice"])["alice"]
+
+    assert (first, last) == (value, without_jobs)
 
 
 def test_jobs_of_several_tasks_count_in_parts(jobs, logs, ingest):
@@ -64,6 +90,7 @@ def test_jobs_of_several_tasks_count_in_parts(jobs, logs, ingest):
     ingest("panda", logs("panda.json", records), cluster="anvil")
 
     assert ranked(jobs, "task", "opens") == [("71", 600), ("72", 300)]
+    assert ranked(jobs, "task", "opens", "job") == [("71", 900), ("72", 900)]
 
 
 @pytest.mark.parametrize(

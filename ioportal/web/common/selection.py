@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from ioportal.jobs.models import DirtyStatistics
 from ioportal.reporting.time_ranges import OpenRange
 from ioportal.studies.job_filters import TIME
 from ioportal.studies.populations import BATCH_JOBS, JOB_KINDS
@@ -63,6 +64,16 @@ class SelectedJobs:
     def simulated(self) -> bool:
         """Whether any of the jobs is simulated."""
         return bool(self.filtered.filter(cluster__simulated=True).exists())
+
+    @cached_property
+    def pending_statistics(self) -> int:
+        """The number of ended jobs whose statistics are outdated; those of running jobs always are."""
+        prefix = "" if self.job_kind is BATCH_JOBS else "batch_job__"
+        pending = DirtyStatistics.objects.values("job_id")
+        jobs = self.filtered.filter(
+            **{f"{prefix}pk__in": pending, f"{prefix}ended_at__isnull": False}
+        )
+        return int(jobs.order_by().count())
 
     @property
     def hidden_filters(self) -> list[tuple[str, list[str]]]:

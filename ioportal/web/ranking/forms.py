@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django import forms
 
 from ioportal.reporting.rankings import MEASURES, PER, SUBJECTS, Choice
 
+if TYPE_CHECKING:
+    from django.http import QueryDict
+
 _MEASURES = [(measure.name, measure.title) for measure in MEASURES.values()]
 _DEFAULT = {"of": "user", "by": "metadata_operations", "per": ""}
-_MIN_NODE_HOURS = 1.0  # of a ratio: short runs have extreme ones
+_MIN_NODE_HOURS = "1"  # of a ratio: short runs have extreme ones
 
 
 class RankingForm(forms.Form):
@@ -20,13 +25,19 @@ class RankingForm(forms.Form):
         choices=[(subject.name, subject.plural) for subject in SUBJECTS.values()],
     )
     by = forms.ChoiceField(label="by", required=False, choices=_MEASURES)
-    per = forms.ChoiceField(label="summed", required=False, choices=list(PER.items()))
+    per = forms.ChoiceField(label="Normalize", required=False, choices=list(PER.items()))
     min_node_hours = forms.FloatField(
         label="At least (node-hours)", required=False, min_value=0, max_value=1e12
     )
     columns = forms.MultipleChoiceField(
         label="Columns", required=False, choices=_MEASURES, widget=forms.CheckboxSelectMultiple
     )
+
+    def __init__(self, query: QueryDict) -> None:
+        given = query.copy()
+        if given.get("per") and not given.get("min_node_hours"):
+            given["min_node_hours"] = _MIN_NODE_HOURS
+        super().__init__(given)
 
     def clean_per(self) -> str:
         """Refuse a denominator for figures that are not summed."""
@@ -41,13 +52,10 @@ class RankingForm(forms.Form):
         """The choice; the default if the form is invalid."""
         given = self.cleaned_data if self.is_valid() else {}
         values = {name: given.get(name) or default for name, default in _DEFAULT.items()}
-        minimum = given.get("min_node_hours")
-        if minimum is None:
-            minimum = _MIN_NODE_HOURS if values["per"] else 0.0
         return Choice(
             SUBJECTS[values["of"]],
             MEASURES[values["by"]],
             values["per"],
             tuple(MEASURES[name] for name in given.get("columns", ())),
-            minimum,
+            given.get("min_node_hours") or 0.0,
         )

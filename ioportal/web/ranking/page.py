@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
 PER_PAGE = 50
 COUNTING = (
     "Each job that ran in the selected time counts with its whole figures and node-hours, also if "
-    "only a part of its run is in that time."
+    "only a part of its run is in that time. Jobs with an unknown value, or an unknown divisor of a "
+    "ratio, are in neither sum: their number is shown."
 )
 _SPARK_HEIGHT = 20
+_MANY_UNKNOWN = 0.1  # of a subject's jobs
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,13 @@ class Row:
     share: float  # of the highest value
     figures: list[tuple[float | None, Unit]]
     ranked: Ranked
-    spark: str  # points of a line; "": none
+    spark: str  # path of a line; "": none
     contact: Contact | None
+
+    @property
+    def has_many_unknown(self) -> bool:
+        """Whether the value misses many of the jobs."""
+        return self.ranked.unknown_share > _MANY_UNKNOWN
 
 
 class RankingPage(SelectedJobs):
@@ -190,7 +198,7 @@ class RankingPage(SelectedJobs):
         is_of_jobs = self.choice.subject is JOBS
         subject = ["id", "cluster", "job"] if is_of_jobs else [self.choice.subject.name]
         names = [measure.name for measure in self.choice.measures]
-        return ["rank", *subject, "value", "jobs", "nodes", "node_hours", *names]
+        return ["rank", *subject, "value", "jobs", "nodes", "node_hours", "unknown_jobs", *names]
 
     def export_rows(self) -> Iterator[Sequence[Any]]:
         """Yield the rows of the export."""
@@ -204,12 +212,15 @@ class RankingPage(SelectedJobs):
             yield [rank, *subject, *row[1:-1], *row.figures]
 
 
-def _spark(values: Sequence[float]) -> str:
-    """Return the points of a line in a box of `INTERVALS` - 1 by `_SPARK_HEIGHT`."""
-    highest = max(values, default=0) or 1
-    return " ".join(
-        f"{x},{_SPARK_HEIGHT * (1 - value / highest):.1f}" for x, value in enumerate(values)
-    )
+def _spark(values: Sequence[float | None]) -> str:
+    """Return a path in a box of `INTERVALS` - 1 by `_SPARK_HEIGHT`, with gaps at unknown values."""
+    highest = max((value for value in values if value is not None), default=0) or 1
+    steps = []
+    for x, (previous, value) in enumerate(pairwise((None, *values))):
+        if value is not None:
+            y = f"{_SPARK_HEIGHT * (1 - value / highest):.1f}"
+            steps.append(f"M{x},{y}h0" if previous is None else f"L{x},{y}")
+    return "".join(steps)
 
 
 SPARK_BOX = f"0 -1 {INTERVALS - 1} {_SPARK_HEIGHT + 2}"

@@ -1,10 +1,13 @@
 """The ranking page and its exports."""
 
+import re
+
 import pytest
 
+from ioportal.jobs.models import DirtyStatistics, Job
 from ioportal.web.ranking.page import COUNTING
 from tests.logs import at
-from tests.web.reading import csv_of, json_of, words_of
+from tests.web.reading import csv_of, json_of, text_of, words_of
 
 LAST_QUARTER = "start=2017-07-05T12:45:00Z&end=2017-07-05T13:30:00Z"
 
@@ -30,6 +33,34 @@ def test_the_smallest_node_hours_are_those_of_the_whole_run(as_staff, jobs):
 
     assert len(json_of(as_staff.get(f"{address}4"))["rows"]) == 2
     assert json_of(as_staff.get(f"{address}4.1"))["rows"] == []
+
+
+def test_a_ratio_shows_its_smallest_node_hours_and_unknown_jobs(as_staff, jobs, new_job):
+    new_job({}, batch_id="unknown", owner="alice", node_count=4)
+
+    page = text_of(as_staff.get(f"/ranking/?by=opens&per=node_hour&{LAST_QUARTER}"))
+
+    assert re.search('name="min_node_hours" value="1"', page)
+    assert "1 (50 %)" in page
+    assert "min_node_hours" not in re.findall(
+        'name="([^"]+)" value="1"', text_of(as_staff.get("/ranking/"))
+    )
+
+
+def test_pending_statistics_are_counted(as_staff, jobs):
+    DirtyStatistics.objects.mark([Job.objects.get(batch_id="alice1").pk])
+
+    for address in (
+        "/ranking/?by=opens",
+        "/populations/",
+        "/users/",
+        "/users/alice/",
+        "/trends/?last=all",
+    ):
+        assert "Statistics of 1 of these jobs are pending" in words_of(as_staff.get(address)), (
+            address
+        )
+    assert "are pending" not in words_of(as_staff.get("/ranking/?by=opens&user=bob"))
 
 
 def test_the_page_explains_how_jobs_count(as_staff, jobs):
