@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection
@@ -12,16 +13,18 @@ from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import datetime, timedelta
+    from datetime import timedelta
 
+_MIDNIGHT = datetime(2000, 1, 1, tzinfo=UTC)  # bins are multiples of their width from any midnight
 # Windows of a job belong to its owner, others to their process or unattributed kind. Windows that
 # start and end in the same bins are added up; totals of unknown duration are excluded.
 _LOAD = sql.SQL(
     """
 SELECT w.target_id,
-    date_bin(%(width)s, w.start, %(start)s) AS begins,
+    date_bin(%(width)s, w.start, %(midnight)s) AS begins,
     greatest(
-        date_bin(%(width)s, w."end", %(start)s), date_bin(%(width)s, w.start, %(start)s) + %(width)s
+        date_bin(%(width)s, w."end", %(midnight)s),
+        date_bin(%(width)s, w.start, %(midnight)s) + %(width)s
     ) AS ends,
     w.kind,
     CASE w.kind
@@ -41,7 +44,7 @@ GROUP BY 1, 2, 3, 4, 5
 def target_load(
     targets: Collection[int], start: datetime, end: datetime, width: timedelta
 ) -> list[tuple[int, datetime, datetime, int, str, float]]:
-    """Return operations on metadata targets by bins of `width` and by user or process.
+    """Return operations on metadata targets by bins of `width` on the clock and by user or process.
 
     Each row has target, start, end, `Principal`, name and operations of windows in [start, end).
     """
@@ -53,6 +56,7 @@ def target_load(
         "start": start,
         "end": end,
         "width": width,
+        "midnight": _MIDNIGHT,
     }
     with connection.cursor() as cursor:
         cursor.execute(_LOAD, values)

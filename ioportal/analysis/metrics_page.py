@@ -133,17 +133,18 @@ job has whole nodes.
 
 ## Rankings
 
-A ranking has the sum of a figure over the jobs of a subject, or the highest figure of a job, and on
-request the sum in relation to the node-hours, the nodes or the number of these jobs. A ratio is over
-the jobs for which both the figure and the divisor are known, so an unknown figure does not count as
-zero. The number of the other jobs is shown as *value unknown*, in bold above 10 % of the jobs.
+A ranking has the sum of a figure over the jobs of a subject, or the highest figure of a job, and
+on request the sum in relation to the node-hours, the nodes or the number of these jobs. A ratio
+is over the jobs for which both the figure and the divisor are known, so an unknown figure does
+not count as zero. The number of the other jobs is shown as *value unknown*, in bold above 10 % of
+the jobs.
 
 The *minimum* of node-hours is over jobs with a known value. Ratios have a minimum of 1 node-hour
 unless another one is chosen, because very short runs have extreme ratios.
 
-A job with PanDA jobs of several *PanDA tasks* counts for each task in proportion to the task's PanDA
-jobs in it: its figure, nodes, node-hours and, per job, itself. The column of jobs counts it once for
-each task.
+A job with PanDA jobs of several *PanDA tasks* counts for each task in proportion to the task's
+PanDA jobs in it: its figure, nodes, node-hours and, per job, itself. The column of jobs counts it
+once for each task.
 
 The line next to a subject has the same value, ratio included, of the jobs that started in each of
 24 equal intervals between the first and the last start of all selected jobs. A sum is 0 in

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 TREND_SPAN = timedelta(days=7)
 _LISTED = 10
+_RECENT = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -254,12 +255,11 @@ def current_impacts(
 
 
 def worst_first(cases: CaseQuerySet, impacts: Mapping[int, ImpactTotal]) -> CaseQuerySet:
-    """Order cases: those with current impact, then by severity, then by latest data."""
-    order = ("-severity", "-until", "-pk")
-    if not impacts:  # an empty condition would become ORDER BY 1, the first column
-        return cases.order_by(*order)
+    """Order cases: with current impact, of the last day, older; each by severity, then latest."""
     has_impact = When(pk__in=list(impacts), then=Value(0))
-    return cases.order_by(models.Case(has_impact, default=Value(1)), *order)
+    is_recent = When(until__gt=timezone.now() - _RECENT, then=Value(1))
+    recency = models.Case(has_impact, is_recent, default=Value(2))
+    return cases.order_by(recency, "-severity", "-until", "-pk")
 
 
 def for_owner(owner: str, user: User) -> list[CaseSummary]:

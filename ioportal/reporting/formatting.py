@@ -9,6 +9,7 @@ from ioportal.analysis.metrics import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
 UNKNOWN = "\u2013"  # an en dash
 
@@ -131,6 +132,15 @@ def duration(seconds: float) -> str:
     hours, rest = divmod(rest, _HOUR_S)
     clock = f"{hours}:{rest // 60:02}:{rest % 60:02}"
     return f"{days} d {clock}" if days else clock
+
+
+def step_of(width: timedelta) -> str:
+    """Return the width of bins as an adjective: '10-second', '5-minute', '2-hour'."""
+    seconds = round(width.total_seconds())
+    for unit, size in (("hour", _HOUR_S), ("minute", _MINUTE_S)):
+        if seconds % size == 0:
+            return f"{seconds // size}-{unit}"
+    return f"{seconds}-second"
 
 
 def rough_duration(seconds: float) -> str:

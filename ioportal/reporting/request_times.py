@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,14 +14,14 @@ from ioportal.analysis.timelines import Steps
 from ioportal.charts.labels import kind_of
 from ioportal.charts.palette import HUES, REST
 from ioportal.charts.timelines import Chart, Style
+from ioportal.reporting.formatting import step_of
 from ioportal.reporting.impacts import OUTERMOST, names_of
+from ioportal.reporting.series import bin_width
 from ioportal.reporting.timelines import StepsChart
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, ImpactWindow, ceil_to_window, floor_to_window
+from ioportal.telemetry.models import Coverage, ImpactWindow, ceil_to_window
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from django.contrib.auth.models import User
 
     from ioportal.reporting.time_ranges import TimeRange
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 USUAL, UNASSIGNED = "usual", "no single cause"
 _STEPS = 300  # at most
 _MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CAUSES = 5  # the largest; the rest has no single cause
 _IMPACTS = {
     "start": TIMES["start"],
@@ -43,8 +44,9 @@ _IMPACTS = {
 
 def chart(server: Server, window: TimeRange, user: User) -> StepsChart:
     """Return the chart of a server's request times in a range; for staff."""
-    start, end = floor_to_window(window.start), ceil_to_window(window.end)
-    width = -(-(end - start) // (_STEPS * WINDOW)) * WINDOW
+    width = bin_width((window.end - window.start) / _STEPS, WINDOW)
+    start = window.start - (window.start - _EPOCH) % width  # bins are on the clock
+    end = ceil_to_window(window.end)
     impacts = _impacts(server, start, end, user)
     sums = (
         _times(server, start, end, impacts)
@@ -69,18 +71,18 @@ def chart(server: Server, window: TimeRange, user: User) -> StepsChart:
             observed=pl.lit(1, pl.Int64),
         )
     )
-    return StepsChart(_chart(server, causes), Steps(frame, kinds, 1), tuple, window)
+    return StepsChart(_chart(server, causes, width), Steps(frame, kinds, 1), tuple, window)
 
 
-def _chart(server: Server, causes: list[str]) -> Chart:
+def _chart(server: Server, causes: list[str], width: timedelta) -> Chart:
     tokens = {USUAL: "--line-strong", UNASSIGNED: REST, **dict(zip(causes, HUES, strict=False))}
     return Chart(
         f"request-times-{server.pk}",
         f"Request times of {server.name}, by cause",
         "\N{MULTIPLICATION SIGN} usual",
-        "From arrival to end, relative to usual, without the requests of the largest cause. Extra "
-        "time is divided by who caused it. Where the server was not traced, only estimated slow "
-        "intervals are drawn (rpctrace, mds_stats).",
+        f"{step_of(width)} means from arrival to end, relative to usual, without the requests of "
+        "the largest cause. Extra time is divided by who caused it. Where the server was not "
+        "traced, only estimated slow intervals are drawn (rpctrace, mds_stats).",
         Style.PARTS,
         {},
         lambda kinds: {kind: tokens[kind] for kind in kinds},

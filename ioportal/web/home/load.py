@@ -1,11 +1,10 @@
-"""Load of the metadata servers in the latest hours of data, by user and process."""
+"""Load of the metadata servers in a range, by user and process."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
-from math import ceil
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -19,28 +18,26 @@ from ioportal.charts import timelines as charts
 from ioportal.charts.labels import kind_of
 from ioportal.charts.timelines import Chart, Style
 from ioportal.ingest import pending_attribution
-from ioportal.reporting.series import last_observed, observed, seconds, seconds_within, without
-from ioportal.reporting.time_ranges import TimeRange
-from ioportal.site.models import Target
+from ioportal.reporting.formatting import step_of
+from ioportal.reporting.series import bin_width, observed, seconds, seconds_within, without
 from ioportal.telemetry.models import Coverage, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Any
 
     from ioportal.activity.host_operations import Host
     from ioportal.charts.time_axis import Figure
+    from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.site.models import Target
     from ioportal.telemetry.coverage import Interval
 
-HOURS = (1, 6, 24)
-DEFAULT_HOURS = 6
 EXPORT_COLUMNS = ("kind", "name", "metadata_operations", "share", "per_second")
 _CHART_LAYERS = 6  # the rest is one layer
 _TABLE_ROWS = 10
-_BINS = 36
-_CHART_STEPS = 200
-_CHART_HEIGHT = 380  # as the table next to it
+_BINS = 360  # at most: a storm of minutes is visible in six hours
+_SHORTEST_BIN = timedelta(minutes=1)  # as the polls of an agent
 _NO_STEPS = {**OBSERVED, "observed": pl.Int64()}
 _COLUMNS = {
     **OBSERVED,
@@ -72,45 +69,33 @@ class PrincipalLoad:
         return self.kind is Principal.JOB and bool(self.name)
 
 
-_CHART = Chart(
-    "load",
-    "Metadata operations by user",
-    "ops/s",
-    "Counted by the MDTs (job_stats), stacked: users' jobs, processes outside jobs, and job ids "
-    "without accounting.",
-    Style.STACK,
-    {},
-    palette.principals,
-)
-
-
 class MetadataLoad:
-    """Load of the metadata targets in the latest hours of data."""
+    """Load of the metadata targets in a range."""
 
-    chart = _CHART
+    script_id = "figure-load"
 
-    def __init__(self, mdts: Iterable[Target], hours: str) -> None:
-        """`hours` is the address's value; anything but `HOURS` means the default."""
-        self._mdts = list(mdts)
-        self.hours = {str(choice): choice for choice in HOURS}.get(hours, DEFAULT_HOURS)
+    def __init__(
+        self,
+        mdts: Sequence[Target],
+        observed_until: Mapping[int, datetime],
+        window: TimeRange | None,
+    ) -> None:
+        """Describe the load.
 
-    @classmethod
-    def for_site(cls, hours: str) -> MetadataLoad:
-        """Return the load of all metadata targets."""
-        return cls(Target.objects.filter(kind=Target.Kind.MDT), hours)
+        Args:
+            mdts: the metadata targets.
+            observed_until: end of each target's latest observed interval; unobserved targets are
+                missing.
+            window: the range; None: nothing was observed.
+        """
+        self._mdts = mdts
+        self._observed_until = observed_until
+        self.window = window if observed_until else None
 
-    @cached_property
-    def last_observed(self) -> dict[int, datetime]:
-        """The end of each target's latest observed interval; unobserved targets are missing."""
-        return last_observed(Coverage.Source.JOB_STATS, self._mdts)
-
-    @cached_property
-    def window(self) -> TimeRange | None:
-        """The range; None: no metadata target has an observed interval."""
-        if not self.last_observed:
-            return None
-        end = max(self.last_observed.values())
-        return TimeRange(end - timedelta(hours=self.hours), end)
+    @property
+    def until(self) -> datetime:
+        """The end of the latest data."""
+        return max(self._observed_until.values())
 
     @property
     def is_old(self) -> bool:
@@ -118,15 +103,35 @@ class MetadataLoad:
         if self.window is None:
             return False
         poll_gap = max(target.poll_gap for target in self._mdts)
-        return timezone.now() - self.window.end > poll_gap
+        return timezone.now() - self.until > poll_gap
+
+    @cached_property
+    def _step(self) -> timedelta:
+        """The width of the bins, a multiple of a minute."""
+        length = self.window.end - self.window.start if self.window else timedelta()
+        return bin_width(length / _BINS, _SHORTEST_BIN)
+
+    @property
+    def chart(self) -> Chart:
+        """The content of the chart."""
+        return Chart(
+            "load",
+            "Metadata operations by user",
+            "ops/s",
+            f"{step_of(self._step)} means, or means of longer poll intervals. Counted by the MDTs "
+            "(job_stats): users' jobs, processes outside jobs, and job ids without accounting.",
+            Style.STACK,
+            {},
+            palette.principals,
+        )
 
     @cached_property
     def _rows(self) -> pl.DataFrame:
         if self.window is None:
             return pl.DataFrame(schema=_COLUMNS)
-        # Whole seconds, so that bins of polls every minute are whole polls.
-        width = timedelta(seconds=ceil(self.hours * 3600 / _BINS))
-        rows = target_load(self.last_observed.keys(), self.window.start, self.window.end, width)
+        rows = target_load(
+            self._observed_until.keys(), self.window.start, self.window.end, self._step
+        )
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
     @cached_property
@@ -134,7 +139,7 @@ class MetadataLoad:
         if self.window is None:
             return {}
         return pending_attribution.delta_intervals(
-            self.last_observed, self.window.start, self.window.end
+            self._observed_until, self.window.start, self.window.end
         )
 
     @cached_property
@@ -184,7 +189,7 @@ class MetadataLoad:
         if self.window is None:
             return []
         return host_operations.top_hosts(
-            self.last_observed.keys(), self.window.start, self.window.end
+            self._observed_until.keys(), self.window.start, self.window.end
         )
 
     @property
@@ -199,7 +204,7 @@ class MetadataLoad:
         rest = [palette.ALL_OTHERS] if len(self.principals) > _CHART_LAYERS else []
         kinds = (*(principal.label for principal in layers), *rest)
         if self.window is None or not layers:
-            return Steps(pl.DataFrame(schema=_NO_STEPS), (), len(self.last_observed))
+            return Steps(pl.DataFrame(schema=_NO_STEPS), (), len(self._observed_until))
         labels = pl.DataFrame(
             [(principal.kind, principal.name, principal.label) for principal in layers],
             schema={"kind": pl.Int16, "name": pl.String, "label": pl.String},
@@ -216,19 +221,20 @@ class MetadataLoad:
             )
             .with_columns(seconds("start", "end").alias("seconds"))
         )
-        steps = rates(windows, self._attributed, kinds, len(self.last_observed))
+        steps = rates(windows, self._attributed, kinds, len(self._observed_until))
         spans = sorted(span for spans in self._pending.values() for span in spans)
         steps = replace(steps, pending=tuple(spans))
-        return coarsened(within(steps, self.window.start, self.window.end), _CHART_STEPS)
+        return coarsened(within(steps, self.window.start, self.window.end), _BINS)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no principal was active."""
+        return not self.principals
 
     @property
     def figure(self) -> Figure | None:
-        """The chart for Plotly; None: no principal was active."""
-        if self.window is None or not self.principals:
-            return None
-        figure = charts.figure(self.chart, self.steps, self.window.axis)
-        figure["layout"]["height"] = _CHART_HEIGHT
-        return figure
+        """The chart for Plotly; None: no range."""
+        return charts.figure(self.chart, self.steps, self.window.axis) if self.window else None
 
     @property
     def about(self) -> dict[str, object]:

@@ -8,20 +8,24 @@ from datetime import timedelta
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.db.models import Max, Q
+from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.flags import latest_data
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
-from ioportal.reporting import cases, impacts, listed_flags, server_states
+from ioportal.reporting import cases, impacts, listed_flags, request_times, server_states
 from ioportal.reporting.series import last_observed
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
+from ioportal.times import RECENT
 from ioportal.web.home.load import MetadataLoad
 from ioportal.web.ingest import segments
 from ioportal.web.jobs import columns
@@ -31,17 +35,22 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import User
+    from django.http import QueryDict
 
     from ioportal.activity.impact_totals import ImpactTotal
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.reporting.cases import CaseSummary
     from ioportal.reporting.impacts import ImpactRow
     from ioportal.reporting.server_states import ServerState
+    from ioportal.reporting.timelines import StepsChart
     from ioportal.site.models import Source
 
 _LISTED_JOBS = 10
 _LISTED_NAMES = 5
 _LISTED_CASES = 3
+_CHARTS = 3  # of request times
+_DEFAULT = "6h"  # value of the parameter `last`
+_LONGEST = timedelta(days=1)  # every poll and every window of 10 s in the range is read
 _LAST_DAY = timedelta(hours=24)
 _LONGEST_RUN = timedelta(days=7)  # earlier starts are not searched, which keeps the query short
 _COLUMNS = (
@@ -110,9 +119,11 @@ class SourceKind:
 class StaffHome:
     """The site at a glance."""
 
-    def __init__(self, user: User, hours: str = "") -> None:
+    recent = "15m 1h 6h 24h"
+
+    def __init__(self, user: User, query: QueryDict) -> None:
         self._user = user
-        self._hours = hours
+        self._query = query
 
     @cached_property
     def _targets(self) -> dict[str, list[Target]]:
@@ -137,7 +148,7 @@ class StaffHome:
             Coverage.Source.RPC_TRACE, coverage.contiguous(server.pk for server in servers)
         )
         kinds = (
-            _polled("job_stats of MDTs", mdts, self.load.last_observed),
+            _polled("job_stats of MDTs", mdts, self._counted_until),
             _polled("job_stats of OSTs", osts, last_observed(Coverage.Source.JOB_STATS, osts)),
             _polled("md_stats of MDTs", mdts, last_observed(Coverage.Source.MD_STATS, mdts)),
             _polled("exports of MDTs", mdts, last_observed(Coverage.Source.EXPORTS, mdts)),
@@ -146,9 +157,69 @@ class StaffHome:
         return [kind for kind in kinds if kind.last_observed]
 
     @cached_property
+    def _counted_until(self) -> dict[int, datetime]:
+        """The end of the counters of each metadata target that was observed."""
+        return last_observed(Coverage.Source.JOB_STATS, self._targets[Target.Kind.MDT])
+
+    @cached_property
+    def _range(self) -> tuple[TimeRange | None, list[str]]:
+        """The range of the charts and errors of the query; None: nothing was observed."""
+        ends = [*self._counted_until.values(), *self._timed_until.values()]
+        if not ends:
+            return None, []
+        latest = TimeRange(max(ends) - RECENT[_DEFAULT], max(ends), last=_DEFAULT)
+        window, errors = TimeRange.or_default(self._query, latest)
+        if window.end - window.start > _LONGEST:
+            return latest, ["The range is longer than 24 hours. Trends show longer ranges."]
+        return window, errors
+
+    @property
+    def window(self) -> TimeRange | None:
+        """The range of the charts; None: nothing was observed."""
+        return self._range[0]
+
+    @property
+    def range_errors(self) -> list[str]:
+        """Errors of the query's range."""
+        return self._range[1]
+
+    @cached_property
     def load(self) -> MetadataLoad:
         """Load of the metadata servers."""
-        return MetadataLoad(self._targets[Target.Kind.MDT], self._hours)
+        return MetadataLoad(self._targets[Target.Kind.MDT], self._counted_until, self.window)
+
+    @cached_property
+    def request_times(self) -> list[tuple[Server, StepsChart, str]]:
+        """The servers whose data is latest: each with its request times and their export's URL."""
+        if self.window is None:
+            return []
+        ends = self._timed_until
+        servers = Server.objects.select_related("filesystem").filter(pk__in=ends)
+        latest = sorted(servers, key=lambda server: ends[server.pk])[: -_CHARTS - 1 : -1]
+        charts = [
+            (server, request_times.chart(server, self.window, self._user)) for server in latest
+        ]
+        return [
+            (
+                server,
+                chart,
+                self._url("request_times", server.name, filesystem=server.filesystem.name),
+            )
+            for server, chart in charts
+            if not chart.is_empty
+        ]
+
+    @property
+    def load_url(self) -> str:
+        """The URL of the export of the load."""
+        return self._url("load")
+
+    def _url(self, name: str, *arguments: str, **parameters: str) -> str:
+        """Return the URL of an export of the range."""
+        window = self.window
+        times = {"start": window.start, "end": window.end} if window else {}
+        given = {key: time.isoformat() for key, time in times.items()}
+        return f"{reverse(name, args=arguments)}?{urlencode({**parameters, **given})}"
 
     @cached_property
     def heaviest_jobs(self) -> list[Job]:

@@ -8,9 +8,8 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ioportal.web.common import exports
-from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.home.load import EXPORT_COLUMNS, HOURS, MetadataLoad
+from ioportal.web.home.load import EXPORT_COLUMNS
 from ioportal.web.home.page import JOB_COLUMNS, StaffHome, UserHome
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def home(request: UserRequest) -> HttpResponseBase:
     """Show the site at a glance to staff, and their own jobs to users."""
     context: dict[str, Any] = {"section": "home", "columns": JOB_COLUMNS}
     if request.user.is_staff:
-        context |= {"home": StaffHome(request.user, parameter(request, "hours")), "hours": HOURS}
+        context["home"] = StaffHome(request.user, request.GET)
         return render(request, "home/staff.html", context)
     return render(request, "home/user.html", context | {"home": UserHome(request.user)})
 
@@ -33,7 +32,7 @@ def home(request: UserRequest) -> HttpResponseBase:
 @staff_only
 def now(request: UserRequest) -> HttpResponseBase:
     """Show the parts of the home page that are refreshed."""
-    return render(request, "home/_refresh.html", {"home": StaffHome(request.user)})
+    return render(request, "home/_refresh.html", {"home": StaffHome(request.user, request.GET)})
 
 
 @require_safe
@@ -41,7 +40,10 @@ def now(request: UserRequest) -> HttpResponseBase:
 @exports.accept("csv", "json")
 def load(request: UserRequest) -> HttpResponseBase:
     """Export the metadata load of the home page."""
-    load = MetadataLoad.for_site(parameter(request, "hours"))
+    home = StaffHome(request.user, request.GET)
+    if home.range_errors:
+        return exports.invalid_query({"range": home.range_errors})
+    load = home.load
     return exports.response(
         request, "metadata-load", load.about, EXPORT_COLUMNS, load.export_rows()
     )

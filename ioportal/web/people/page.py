@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.core.paginator import Paginator
-from django.db.models import Aggregate, BigIntegerField, Count, F, Max, Q, Sum
+from django.db.models import Aggregate, Count, F, FloatField, Max, Q, Sum
 from django.urls import reverse
 
 from ioportal.activity import job_groups
@@ -99,7 +99,7 @@ COLUMNS = (
         "mean of the jobs' mean operation times, weighted by their operations",
     ),
     Column("heaviest", "Heaviest job", Unit.COUNT, "largest of one job", is_of_one_job=True),
-    Column("typical", "Typical job", Unit.COUNT, "median of the jobs", is_of_one_job=True),
+    Column("typical", "Typical job", Unit.COUNT, "median of the jobs"),
     Column("jobs", "Jobs", about="jobs that ran in the period"),
     Column("node_hours", "Node-hours", about="nodes times hours of the runs within the period"),
     Column("read_bytes", "Read", Unit.BYTES, "sum over the jobs"),
@@ -111,12 +111,12 @@ _QUALITIES = tuple(JobStatistics.Quality.values)
 HEADER = (*_SORTS, *_QUALITIES, "not_computed")
 
 
-class _Middle(Aggregate):
-    """The median as an existing value: the lower of two."""
+class _Median(Aggregate):
+    """The interpolated median."""
 
-    function = "percentile_disc"
+    function = "percentile_cont"
     template = "%(function)s(0.5) WITHIN GROUP (ORDER BY %(expressions)s)"
-    output_field = BigIntegerField()
+    output_field = FloatField()
 
 
 _FIGURES: dict[str, Any] = {
@@ -133,7 +133,7 @@ _FIGURES: dict[str, Any] = {
     ),
     "read_bytes": Sum("statistics__read_bytes"),
     "write_bytes": Sum("statistics__write_bytes"),
-    "typical": _Middle(f"statistics__{RANKED_BY}"),
+    "typical": _Median(f"statistics__{RANKED_BY}"),
     "heaviest": Max(f"statistics__{RANKED_BY}"),
     "last": Max("started_at"),
     **{quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES},
@@ -234,11 +234,11 @@ class PeoplePage(SelectedJobs):
             )
 
     def _representatives(self, page: Iterable[Totals]) -> dict[tuple[str, int], Job]:
-        """Return the latest job with the typical or heaviest value, by name and value."""
+        """Return the latest job with the heaviest value, by name and value."""
         names, values = set(), set()
         for totals in page:
             names.add(totals.name)
-            values |= {totals.figures["typical"], totals.figures["heaviest"]}
+            values.add(totals.figures["heaviest"])
         field, figure = self.kind.field, f"statistics__{RANKED_BY}"
         jobs = (
             self.filtered.filter(**{f"{field}__in": names, f"{figure}__in": values - {None}})

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 PER_PAGE = 50
 COUNTING = (
     "Each job that ran in the selected time counts with its whole figures and node-hours, also if "
-    "only a part of its run is in that time. Jobs with an unknown value, or an unknown divisor of a "
-    "ratio, are in neither sum: their number is shown."
+    "only a part of its run is in that time. Jobs with an unknown value, or an unknown divisor of "
+    "a ratio, are in neither sum: their number is shown."
 )
 _SPARK_HEIGHT = 20
 _MANY_UNKNOWN = 0.1  # of a subject's jobs

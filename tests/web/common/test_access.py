@@ -48,7 +48,7 @@ def test_htmx_redirects_to_the_log_in_and_back_to_the_page(client, db):
 @pytest.mark.parametrize(
     ("headers", "page"),
     [
-        pytest.param({"HX-Current-URL": "http://testserver/?hours=1"}, "/?hours=1", id="a part"),
+        pytest.param({"HX-Current-URL": "http://testserver/?last=1h"}, "/?last=1h", id="a part"),
         pytest.param(
             {"HX-Current-URL": "http://testserver/", "HX-Boosted": "true"}, "/now/", id="a link"
         ),

@@ -35,7 +35,7 @@ def busy(module_site, module_logs):
 
 
 def test_staff_see_the_load_by_user_and_process(as_staff, busy):
-    rows = csv_of(as_staff.get("/load/?format=csv&hours=1"))
+    rows = csv_of(as_staff.get("/load/?format=csv&last=1h"))
 
     assert [(row["kind"], row["name"]) for row in rows] == [
         ("job", "alice"),
@@ -52,12 +52,12 @@ def test_pending_time_does_not_count_as_idle(as_staff, busy):
     span = {"start": at("11:00"), "end": at("13:00")}
     DirtyDeltas.objects.create(segment=segment, filesystem=lake, **span)
 
-    about = json_of(as_staff.get("/load/?format=json&hours=1"))
+    about = json_of(as_staff.get("/load/?format=json&last=1h"))
 
     assert about["pending_s"] == 3_600
     # pond-MDT0000 was observed from 12:00 to 12:10, without operations.
     assert about["attributed_s"] == 600
-    page = text_of(as_staff.get("/?hours=1"))
+    page = text_of(as_staff.get("/?last=1h"))
     assert "pending attribution" in page
 
 
