@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.forms import model_to_dict
 
 from ioportal.alerts import channel_messages
+from ioportal.alerts.forms import ChannelForm, MailPolicyForm, SilenceForm, initial_modes
 from ioportal.alerts.models import BouncedAddress, Channel, MailPolicy, Silence
+from ioportal.alerts.planning import current_policy
 from ioportal.site.admin import StaffAdmin, is_staff
 
 if TYPE_CHECKING:
@@ -20,7 +23,15 @@ if TYPE_CHECKING:
 class MailPolicyAdmin(StaffAdmin):
     """Policies are never changed: a new one replaces the latest."""
 
+    form = MailPolicyForm
     list_display = ("set_at", "default_mode", "daily_cap", "hourly_brake", "set_by", "reason")
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """Begin with the current policy."""
+        stored = MailPolicy.objects.first()
+        facts = model_to_dict(stored, exclude=["reason"]) if stored else {**vars(current_policy())}
+        given = super().get_changeform_initial_data(request)
+        return {**facts, **initial_modes(facts["modes"]), **given}
 
     def has_change_permission(self, _request: HttpRequest, _obj: MailPolicy | None = None) -> bool:
         """Refuse changes."""
@@ -46,7 +57,12 @@ class MailPolicyAdmin(StaffAdmin):
 class SilenceAdmin(StaffAdmin):
     """Times without mails."""
 
+    form = SilenceForm
     list_display = ("until", "recipient", "rule", "filesystem", "created_by", "reason")
+
+    def has_delete_permission(self, request: HttpRequest, _obj: Any = None) -> bool:
+        """Allow staff to delete: mails are sent again."""
+        return is_staff(request)
 
     def save_model(
         self,
@@ -64,6 +80,7 @@ class SilenceAdmin(StaffAdmin):
 class ChannelAdmin(StaffAdmin):
     """Channels are disabled, not deleted: notifications refer to them."""
 
+    form = ChannelForm
     list_display = ("name", "kind", "min_severity", "filesystem", "enabled")
     actions = ("send_test",)
 

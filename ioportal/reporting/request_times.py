@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ioportal.site.models import Server
 
 USUAL, UNASSIGNED = "usual", "no single cause"
-_STEPS = 300  # at most
+_STEPS = 360  # at most: minutes of six hours
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CAUSES = 5  # the largest; the rest has no single cause

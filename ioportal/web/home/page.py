@@ -167,7 +167,9 @@ class StaffHome:
         ends = [*self._counted_until.values(), *self._timed_until.values()]
         if not ends:
             return None, []
-        latest = TimeRange(max(ends) - RECENT[_DEFAULT], max(ends), last=_DEFAULT)
+        end = max(ends) + timedelta(seconds=1, microseconds=-1)
+        end = end.replace(microsecond=0)  # rounded up
+        latest = TimeRange(end - RECENT[_DEFAULT], end, last=_DEFAULT)
         window, errors = TimeRange.or_default(self._query, latest)
         if window.end - window.start > _LONGEST:
             return latest, ["The range is longer than 24 hours. Trends show longer ranges."]

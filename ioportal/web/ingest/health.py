@@ -64,6 +64,11 @@ class Health:
         return sum(bool(source.problems) for source in self.sources)
 
     @property
+    def pending(self) -> list[Backlog]:
+        """Pending work, late or not."""
+        return [waiting for waiting in self.waiting if waiting.rows]
+
+    @property
     def late(self) -> list[Backlog]:
         """Pending work older than normal."""
         return [waiting for waiting in self.waiting if waiting.is_late]

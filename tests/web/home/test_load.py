@@ -1,5 +1,8 @@
 """The home page of a site with data: load, silent sources and pending work."""
 
+import json
+import re
+
 import pytest
 from django.utils import timezone
 
@@ -46,6 +49,30 @@ def test_staff_see_the_load_by_user_and_process(as_staff, busy):
     assert "process login1.bash" in words_of(as_staff.get("/"))
 
 
+def test_a_storm_of_a_minute_is_visible_in_six_hours(as_staff, busy, logs, ingest):
+    ingest("job_stats", logs("lake", job_stats("lake-MDT0000", {}), read_at=at("12:51:20")))
+    for clock, opens in (("11:30:15", 0), ("11:31:15", 6_000), ("11:32:15", 6_060)):
+        text = job_stats("pond-MDT0000", {"x.0": {"open": opens}})
+        ingest("job_stats", logs(f"storm-{clock}", text, read_at=at(clock)))
+
+    page = text_of(as_staff.get("/"))
+
+    figure = json.loads(re.search('id="figure-load"[^>]*>(.*?)</script>', page)[1])
+    bars = next(trace for trace in figure["data"] if trace.get("name") == "process x.0")
+    highest = max(range(len(bars["y"])), key=bars["y"].__getitem__)
+    assert bars["y"][highest] == pytest.approx(100)
+    # From the read at 11:30:15 to the end of the minute: bins are on the clock.
+    assert (bars["x"][highest], bars["width"][highest]) == ("2017-07-05T11:30:37.500", 45_000)
+    assert "1-minute means" in page
+
+
+def test_long_ranges_are_refused(as_staff, busy):
+    week = "start=2017-07-01T00:00:00Z&end=2017-07-08T00:00:00Z"
+
+    assert "longer than 24 hours" in words_of(as_staff.get(f"/?{week}"))
+    assert as_staff.get(f"/load/?{week}&format=json").status_code == 400
+
+
 def test_pending_time_does_not_count_as_idle(as_staff, busy):
     segment = Segment.objects.filter(targets__name="lake-MDT0000").latest("pk")
     lake = Filesystem.objects.get(name="lake")
@@ -64,7 +91,7 @@ def test_pending_time_does_not_count_as_idle(as_staff, busy):
 def test_silent_sources_are_listed(as_staff, busy):
     words = words_of(as_staff.get("/"))
 
-    assert "1 of 2: pond-MDT0000 since 2017-07-05 12:10:00" in words
+    assert "1 of 2: pond-MDT0000 since 2017-07-05 12:10:00 (expected within 0:20:00)" in words
 
 
 def test_old_data_is_marked_with_its_age(as_staff, busy):

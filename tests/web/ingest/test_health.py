@@ -87,6 +87,10 @@ def test_sending_sources_are_healthy(as_staff, sent):
 
     assert "All sources are sending. No backlog." in page
     assert report["is_well"]
+
+    DirtyEvidence.objects.create(job_id=1)
+    page = words_of(as_staff.get("/ingest/health/"))
+    assert "All sources are sending. No work is overdue. Pending: 1 jobs for evaluation" in page
     assert set(troubles(report).values()) == {""}
 
 

@@ -27,7 +27,7 @@ def test_an_invalid_channel_is_refused(as_staff, channel):
     page = as_staff.post("/admin/alerts/channel/add/", facts).content.decode()
 
     assert "The URL must begin with https://." in page
-    assert "Unknown rules: nothing." in page
+    assert "nothing is not one of the available choices" in page
     assert Channel.objects.count() == 1
 
 
