@@ -158,9 +158,9 @@ deviation (of a sample, with n - 1) and the 50th, 90th and 99th percentile (line
 
 **Histograms** have half-open bins, so each known value is in exactly one bin. The job list returns
 the jobs of a bin with `opens_from` and `opens_below` (similarly for `read_bytes`, `write_bytes`,
-`closes`). Linear bins have a width of 1, 2 or 5 times a power of ten. Logarithmic bins lie between
-preferred numbers (1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8 times a power of ten; every second of
-these above four decades). Zeros have a separate bin.
+`closes`, `metadata_operations_per_node`). Linear bins have a width of 1, 2 or 5 times a power of
+ten. Logarithmic bins lie between preferred numbers (1, 1.25, 1.6, 2, 2.5, 3.15, 4, 5, 6.3, 8 times
+a power of ten; every second of these above four decades). Zeros have a separate bin.
 
 **Visibility.** Users see the figures of all jobs that they may see individually. Of other jobs,
 users other than staff see:

@@ -138,11 +138,18 @@ class TimeAxis(DateAxis):
     """An axis with one UTC offset for the whole range.
 
     In the local time of a zone, an hour repeats or is missing when daylight saving time changes.
+    `now` is the end of the past: data after it is not missing. None: the whole range is past.
     """
 
     start: datetime
     end: datetime
     offset: timedelta
+    now: datetime | None = None
+
+    @property
+    def past_end(self) -> datetime:
+        """The end of the past part of the range."""
+        return min(self.end, self.now or self.end)
 
     def place(self, moment: datetime) -> str:
         """Return a time in local time, formatted for Plotly."""

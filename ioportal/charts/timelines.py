@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ioportal.analysis.timelines import Steps
-    from ioportal.charts.time_axis import Axis, Figure, Mark
+    from ioportal.charts.time_axis import Axis, Figure, Mark, TimeAxis
 
     _Run: TypeAlias = list[tuple[datetime, float]]
 
@@ -59,7 +59,7 @@ class Chart:
 def figure(
     chart: Chart,
     steps: Steps,
-    axis: Axis,
+    axis: TimeAxis,
     marks: Sequence[Mark] = (),
     links: Mapping[str, str] = NO_LINKS,
 ) -> Figure:
@@ -82,7 +82,7 @@ def figure(
         if chart.style is Style.LINES
         else _stack(chart, steps, axis, links)
     )
-    gaps = steps.gaps(axis.start, axis.end)
+    gaps = steps.gaps(axis.start, axis.past_end)
     return {
         "data": [_intervals(chart.style, steps, axis), *traces],
         "layout": {

@@ -84,6 +84,11 @@ def significant(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def waiting(seconds: float) -> str:
+    """Return seconds of waiting; below a millisecond, only that they are not zero."""
+    return "<0.001" if 0 < seconds < 1 / _MS_US else significant(seconds)
+
+
 def percent(share: float, decimals: int = 1) -> str:
     """Return a share in percent without sign, rounded half up; 0 and 100 only if it is exact."""
     step = Decimal(1).scaleb(-decimals)

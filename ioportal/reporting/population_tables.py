@@ -108,8 +108,8 @@ class Layout:
 
     @property
     def by_metric(self) -> dict[str, Column]:
-        """Columns of the main table by metric name."""
-        return {column.metric.name: column for column in self.columns}
+        """All columns by metric name."""
+        return {column.metric.name: column for column in (*self.columns, *self.other)}
 
 
 LAYOUTS = {

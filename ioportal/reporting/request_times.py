@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import polars as pl
+from django.urls import reverse
 
 from ioportal.activity import baselines
 from ioportal.analysis.impact import WINDOW
@@ -72,6 +74,16 @@ def chart(server: Server, window: TimeRange, user: User) -> StepsChart:
         )
     )
     return StepsChart(_chart(server, causes, width), Steps(frame, kinds, 1), tuple, window)
+
+
+def export_url(server: Server, window: TimeRange) -> str:
+    """Return the URL of the export of `chart`; the server with its filesystem."""
+    query = {
+        "filesystem": server.filesystem.name,
+        "start": window.start.isoformat(),
+        "end": window.end.isoformat(),
+    }
+    return f"{reverse('request_times', args=[server.name])}?{urlencode(query)}"
 
 
 def _chart(server: Server, causes: list[str], width: timedelta) -> Chart:

@@ -73,7 +73,7 @@ class TimeRange:
     def axis(self) -> TimeAxis:
         """The range on the site's clock, with the UTC offset of its start."""
         offset = timezone.localtime(self.start).utcoffset() or timedelta()
-        return TimeAxis(self.start, self.end, offset)
+        return TimeAxis(self.start, self.end, offset, timezone.now())
 
     @property
     def offset(self) -> str:

@@ -144,8 +144,8 @@ class StepsChart:
 
     @property
     def gaps(self) -> list[Gap]:
-        """Intervals without observations, or with partial ones."""
-        return self.steps.gaps(self.window.start, self.window.end)
+        """Past intervals without observations, or with partial ones."""
+        return self.steps.gaps(self.window.start, self.window.axis.past_end)
 
     @property
     def script_id(self) -> str:

@@ -37,7 +37,7 @@ NOT_COMPUTED = "none"  # value of the quality filter: jobs without statistics
 # Metrics with a range filter: its parameters for the lower and the upper bound.
 BOUNDS = {
     metric: (f"{metric}_from", f"{metric}_below")
-    for metric in ("read_bytes", "write_bytes", "opens", "closes")
+    for metric in ("read_bytes", "write_bytes", "opens", "closes", "metadata_operations_per_node")
 }
 TIME = ("start", "end", "last")  # parameters of the time bar
 _SECOND = timedelta(seconds=1)
@@ -200,6 +200,12 @@ class JobFilter(StrictFilterSet):
     opens_below = FigureFilter("opens", lookup_expr="lt", label="Opens below")
     closes_from = FigureFilter("closes", lookup_expr="gte", label="Closes at least")
     closes_below = FigureFilter("closes", lookup_expr="lt", label="Closes below")
+    metadata_operations_per_node_from = FigureFilter(
+        "metadata_operations_per_node", lookup_expr="gte", label="Metadata operations per node from"
+    )
+    metadata_operations_per_node_below = FigureFilter(
+        "metadata_operations_per_node", lookup_expr="lt", label="Metadata operations per node below"
+    )
 
     class Meta:
         model = Job

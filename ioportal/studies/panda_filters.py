@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.models import WorkloadJobQuerySet
 
-# Metrics with a range filter, as for batch jobs.
+# Metrics with a range filter, as for batch jobs; nodes are shared by PanDA jobs.
 PANDA_BOUNDS = {
     metric: (f"{metric}_from", f"{metric}_below")
     for metric in (
@@ -34,6 +34,7 @@ PANDA_BOUNDS = {
         *("panda_stage_in_s", "panda_stage_out_s"),
         *BOUNDS,
     )
+    if metric != "metadata_operations_per_node"
 }
 
 

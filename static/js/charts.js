@@ -206,7 +206,8 @@
 
   // The figure of a plot as it is drawn, in light colours; for static/js/chart_images.js.
   window.printedFigure = (plot, width) => {
-    const figure = JSON.parse(document.getElementById(plot.dataset.plot).textContent);
+    if (!plot.matches(".js-plotly-plot")) drawNew(plot);
+    const figure = figureOf(plot);
     figure.layout.xaxis.range = plot.layout.xaxis.range; // zoomed
     probe.style.colorScheme = "light";
     const traces = resolved(withChoices(plot, figure.data));

@@ -82,6 +82,16 @@ def test_an_image_has_source_and_time_in_its_caption(charts):
     assert other.value.path().read_bytes().startswith(b"\x89PNG")
 
 
+def test_an_image_of_a_chart_outside_of_the_window(charts):
+    last = charts.locator("figure", has=charts.locator("[data-plot]")).last
+    assert last.locator(".js-plotly-plot").count() == 0
+
+    with charts.expect_download() as download:
+        last.get_by_role("button", name="PNG").dispatch_event("click")
+
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_hidden_name_stays_hidden_after_a_reload(charts):
     closes = charts.locator(f"{OPENS} .legend .traces").filter(has_text="closes")
     closes.locator(".legendtoggle").click()

@@ -187,6 +187,14 @@ def test_gaps_are_shaded_and_labelled(sources, text):
     assert all(shape["fillcolor"].startswith("--gap") for shape in layout["shapes"])
 
 
+def test_the_future_is_not_shaded():
+    axis = replace(AXIS, now=at(40))
+    layout = figure(LINES, steps((0, 30, 5, 1)), axis)["layout"]
+
+    [gap] = layout["shapes"]
+    assert (gap["x0"], gap["x1"]) == (axis.local(at(30)), axis.local(at(40)))
+
+
 def test_a_narrow_gap_has_no_label():
     layout = figure(LINES, steps((0, 30, 5, 1), (31, 60, 5, 1)), AXIS)["layout"]
 

@@ -202,11 +202,7 @@ class StaffHome:
             (server, request_times.chart(server, self.window, self._user)) for server in latest
         ]
         return [
-            (
-                server,
-                chart,
-                self._url("request_times", server.name, filesystem=server.filesystem.name),
-            )
+            (server, chart, request_times.export_url(server, self.window))
             for server, chart in charts
             if not chart.is_empty
         ]
@@ -214,14 +210,10 @@ class StaffHome:
     @property
     def load_url(self) -> str:
         """The URL of the export of the load."""
-        return self._url("load")
-
-    def _url(self, name: str, *arguments: str, **parameters: str) -> str:
-        """Return the URL of an export of the range."""
         window = self.window
         times = {"start": window.start, "end": window.end} if window else {}
         given = {key: time.isoformat() for key, time in times.items()}
-        return f"{reverse(name, args=arguments)}?{urlencode({**parameters, **given})}"
+        return f"{reverse('load')}?{urlencode(given)}"
 
     @cached_property
     def heaviest_jobs(self) -> list[Job]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ioportal.site.models import Server, Service
 from ioportal.studies.cache import cached
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Principal
+from ioportal.times import RECENT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 LONGEST = timedelta(hours=24)  # every window of 10 s and every principal in it is read
 EXPORT_COLUMNS = ("principal", "rpcs", "share", "service_s", "impact_s", "suffered_s")
-_DEFAULT_RANGE = timedelta(hours=1)
+_DEFAULT = "1h"  # value of the parameter `last`
 _SUGGESTION_RANGE = timedelta(hours=24)  # up to the latest trace
 _LISTED = 25
 _MIN_IMPACT_S = 0.01  # of groups
@@ -325,7 +326,8 @@ def default_range(filesystem: Filesystem) -> TimeRange | None:
     It is cached as well: analyses of ranges up to the latest trace are reused with their range.
     """
     servers = list(_servers(filesystem).values_list("pk", flat=True))
-    return cached("latest-traces", sorted(servers), lambda: _latest(servers, _DEFAULT_RANGE))
+    latest = cached("latest-traces", sorted(servers), lambda: _latest(servers, RECENT[_DEFAULT]))
+    return replace(latest, last=_DEFAULT) if latest else None
 
 
 def suggestions() -> list[SlowInterval]:

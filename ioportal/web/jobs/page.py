@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404
 from django.shortcuts import get_object_or_404
+from django.utils import timezone
 
 from ioportal.ingest.data_quality import late_accounting
 from ioportal.jobs import panda_jobs, rpc_reports
@@ -19,6 +21,7 @@ from ioportal.reporting.job_series import JobSeries
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import BY_NAME, KINDS, Timeline
 from ioportal.telemetry.models import Method
+from ioportal.time_fields import local_text
 
 if TYPE_CHECKING:
     from ioportal.analysis.rpc_report import RpcReport
@@ -55,6 +58,7 @@ class JobPage:
         self.job: Job = get_object_or_404(visible, pk=pk)
         self.statistics: JobStatistics | None = job_facts.statistics_of(self.job)
         self.run = job_facts.run(self.job)
+        self.now = timezone.now().replace(microsecond=0)
         self.window: TimeRange | None = None
         self.range_errors: list[str] = []
         if self.run:
@@ -106,8 +110,17 @@ class JobPage:
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:
-        """Impact of the job and of its groups during its run."""
-        return impacts.of_job(self.job, self.run, self._request.user) if self.run else []
+        """Impact of the job and of its groups during its run; of a running job until now."""
+        if not self.run:
+            return []
+        run = self.run if self.job.ended_at else replace(self.run, end=self.now)
+        return impacts.of_job(self.job, run, self._request.user)
+
+    @property
+    def impact_about(self) -> str:
+        """The jobs and the time of `impacts`."""
+        until = "" if self.job.ended_at else f" until {local_text(self.now)}"
+        return f"The job and all jobs of its user, project and application, during its run{until}"
 
     @cached_property
     def is_stale(self) -> bool:
@@ -217,6 +230,11 @@ class JobPage:
         return JobSeries(self.job, self._range)
 
     @property
+    def has_selected_range(self) -> bool:
+        """Whether the URL selects a part of the run."""
+        return self.window is not None and (self.window.is_selected or bool(self.window.last))
+
+    @property
     def _range(self) -> TimeRange:
         if self.window is None:
             raise Http404("The job has not run.")
@@ -224,5 +242,5 @@ class JobPage:
 
     @property
     def _selected_range(self) -> tuple[Any, Any]:
-        is_selected = self.window and self.window.is_selected
-        return (self.window.start, self.window.end) if self.window and is_selected else (None, None)
+        window = self.window
+        return (window.start, window.end) if window and self.has_selected_range else (None, None)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ioportal.web.populations.page import PopulationPage
 
 
+_LEGEND_CHARACTERS = 60
+
+
 class HistogramPart:
     """The histogram of one metric, with table and export."""
 
@@ -126,8 +129,10 @@ class HistogramPart:
     @cached_property
     def _bars(self) -> list[charts.Bars]:
         return [
-            charts.Bars(table.population.title, self._spread(table).n, counts)
-            for table, counts in zip(self._tables, self.histogram.counts, strict=True)
+            charts.Bars(name, self._spread(table).n, counts)
+            for name, table, counts in zip(
+                _legend(self.titles), self._tables, self.histogram.counts, strict=True
+            )
         ]
 
     def _spread(self, table: Table) -> Spread:
@@ -159,3 +164,18 @@ class HistogramPart:
             query = urlencode(filters | dict(zip(names, within, strict=True)), doseq=True)
             urls.append(job_kinds.list_url(self.kind, query))
         return urls
+
+
+def _legend(titles: list[str]) -> list[str]:
+    """Return short names of populations: their numbers, and the filters in which they differ."""
+    if len(titles) == 1:
+        return titles
+    filters = [title.split("; ") for title in titles]
+    names = []
+    for number, own in enumerate(filters):
+        others = {part for other in filters if other is not own for part in other}
+        differing = [part for part in own if part not in others] or own
+        name = "; ".join(differing)
+        cut = name if len(name) <= _LEGEND_CHARACTERS else f"{name[: _LEGEND_CHARACTERS - 1]}…"
+        names.append(f"{number + 1}: {cut}")
+    return names

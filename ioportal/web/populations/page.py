@@ -23,6 +23,8 @@ from ioportal.web.populations.histograms import HistogramPart
 from ioportal.web.populations.references import describe, read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from django.contrib.auth.models import User
 
     from ioportal.studies.populations import Comparison
@@ -143,8 +145,9 @@ class PopulationPage(SelectedJobs):
 
     @cached_property
     def comparison(self) -> Comparison:
-        """The aggregates of the main metrics."""
-        return self._compare(self.layout.columns)
+        """The aggregates of the main metrics, and of others with a histogram."""
+        main = (column.metric.name for column in self.layout.columns)
+        return self._compare(dict.fromkeys([*main, *self.job_kind.bounds]))
 
     @cached_property
     def main_tables(self) -> list[Table]:
@@ -154,13 +157,12 @@ class PopulationPage(SelectedJobs):
     @cached_property
     def other_tables(self) -> list[Table]:
         """Tables of all other metrics."""
-        return self._tables(self.layout.other, self._compare(self.layout.other))
+        columns = self.layout.other
+        return self._tables(columns, self._compare(column.metric.name for column in columns))
 
-    def _compare(self, columns: tuple[Column, ...]) -> Comparison:
-        return populations.compare(
-            [population.selection for population in self.populations],
-            [column.metric.name for column in columns],
-        )
+    def _compare(self, metrics: Iterable[str]) -> Comparison:
+        selections = [population.selection for population in self.populations]
+        return populations.compare(selections, list(metrics))
 
     def _tables(self, columns: tuple[Column, ...], comparison: Comparison) -> list[Table]:
         return [

@@ -13,7 +13,7 @@ from django.http import Http404
 
 from ioportal.activity import host_operations, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting import impacts, mitigation_marks
+from ioportal.reporting import impacts, mitigation_marks, request_times
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
 from ioportal.site.models import Server, Target
@@ -216,16 +216,34 @@ class ServerPage:
 
     def about_chart(self, chart: StepsChart) -> dict[str, object]:
         """Return the members of a chart's JSON export next to its rows."""
-        gaps = chart.steps.gaps(self.window.start, self.window.end) if self.window else ()
         return {
             **self.about,
             "service": self.service,
             "chart": chart.chart.title,
             "unit": chart.chart.unit,
             "not_observed": [
-                {"start": gap.start, "end": gap.end, "known": gap.known.value} for gap in gaps
+                {"start": gap.start, "end": gap.end, "known": gap.known.value} for gap in chart.gaps
             ],
         }
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the range is too long for request times, which are from windows of 10 s."""
+        window = self.window
+        return window is not None and window.end - window.start > _DEFAULT_RANGE
+
+    @cached_property
+    def request_times(self) -> StepsChart | None:
+        """Times of a metadata server's requests against usual, from traces or estimated."""
+        if self.window is None or self.is_long or self.server.kind != Server.Kind.MDS:
+            return None
+        chart = request_times.chart(self.server, self.window, self._user)
+        return None if chart.is_empty else chart
+
+    @property
+    def request_times_url(self) -> str:
+        """The URL of the export of the request times."""
+        return request_times.export_url(self.server, self.window) if self.window else ""
 
     @cached_property
     def operations(self) -> list[OperationTime]:
@@ -277,9 +295,14 @@ class ServerPage:
 
 
 def _latest_day(server: Server) -> TimeRange | None:
-    """Return the last day of statistics or request history; None: there is no data."""
+    """Return the last day of statistics, request history or traces; None: there is no data."""
     of_server = Q(
-        source__in=(Coverage.Source.MDS_STATS, Coverage.Source.REQ_HISTORY), source_id=server.pk
+        source__in=(
+            Coverage.Source.MDS_STATS,
+            Coverage.Source.REQ_HISTORY,
+            Coverage.Source.RPC_TRACE,
+        ),
+        source_id=server.pk,
     )
     of_mdts = Q(
         source__in=(Coverage.Source.JOB_STATS, Coverage.Source.EXPORTS),
@@ -290,4 +313,4 @@ def _latest_day(server: Server) -> TimeRange | None:
     if last is None:
         return None
     end = last.replace(microsecond=0) + timedelta(seconds=1)  # includes the last request
-    return TimeRange(end - _DEFAULT_RANGE, end)
+    return TimeRange(end - _DEFAULT_RANGE, end, last="24h")

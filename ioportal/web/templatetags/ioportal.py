@@ -244,6 +244,12 @@ def exact_cells(values: list[float | None]) -> SafeString:
 
 
 @register.filter
+def waiting(seconds: float | None) -> str:
+    """Show seconds of waiting."""
+    return formatting.UNKNOWN if seconds is None else formatting.waiting(seconds)
+
+
+@register.filter
 def size(value: float | None) -> str:
     """Show bytes in kB, MB, GB."""
     return formatting.UNKNOWN if value is None else formatting.decimal_bytes(value)

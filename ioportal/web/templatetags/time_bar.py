@@ -31,7 +31,8 @@ def time_bar(context: RequestContext, window: TimeRange | OpenRange, recent: str
         recent: values of the parameter `last`, separated by blanks.
     """
     return {
-        **time_steps(context, window),
+        "window": window,
+        **_neighbours(context, window),
         "recent": [
             (last, same_page(context, start=None, end=None, last=last), last == window.last)
             for last in recent.split()
@@ -45,22 +46,27 @@ def time_bar(context: RequestContext, window: TimeRange | OpenRange, recent: str
     }
 
 
-@register.inclusion_tag("common/time_steps.html", takes_context=True)
-def time_steps(context: RequestContext, window: TimeRange | OpenRange) -> dict[str, Any]:
-    """Show links to the ranges around a range, and to the range itself; none if unbounded."""
-    start, end = window.start, window.end
-    if not start or not end:
-        return {"window": window, "copied": same_page(context)}
+def _neighbours(context: RequestContext, window: TimeRange | OpenRange) -> dict[str, str]:
+    """Return links to the ranges around a range, "" if there are none, and to the range itself.
+
+    A range without end ends now.
+    """
+    start, now = window.start, timezone.now()
+    end = window.end or now
+    if not start or start >= end:
+        return {"copied": _range(context, start, end)}
     length = end - start
     return {
-        "window": window,
         "earlier": _range(context, start - length, start),
-        "later": _range(context, end, end + length) if end < timezone.now() else "",
+        "later": _range(context, end, end + length) if end < now else "",
         "wider": _range(context, start - length / 2, end + length / 2),
         "copied": _range(context, start, end),
     }
 
 
-def _range(context: RequestContext, start: datetime, end: datetime) -> str:
-    first, last = (timezone.localtime(moment).isoformat() for moment in (start, end))
+def _range(context: RequestContext, start: datetime | None, end: datetime) -> str:
+    first, last = (
+        moment and timezone.localtime(moment).isoformat(timespec="milliseconds")
+        for moment in (start, end)
+    )
     return same_page(context, last=None, start=first, end=last)

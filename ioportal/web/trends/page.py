@@ -41,7 +41,7 @@ MOST_METRICS = 6
 ROWS_SHOWN = 100  # in the table of a page; exports have all
 DEFAULT = "90d"  # value of the parameter `last`
 _FROM_COUNTERS = {Source.JOB_STATS, Source.JOB_STATS_MDT}  # have gaps between reads
-_MOMENT = timedelta(milliseconds=1)
+_MOMENT, _SECOND = timedelta(milliseconds=1), timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ class TrendsPage(SelectedJobs):
         if extent is None:
             return None
         start, end = extent
-        return TimeRange(start, end + _MOMENT)  # half-open, includes the last end
+        # Whole seconds; half-open, includes the last end.
+        return TimeRange(start.replace(microsecond=0), end.replace(microsecond=0) + _SECOND)
 
     @cached_property
     def window(self) -> TimeRange | None:
@@ -275,7 +276,8 @@ class TrendsPage(SelectedJobs):
         """Intervals without reads of MDT counters."""
         if self.window is None:
             return []
-        return questions.unread(self.window.start, self.window.end)
+        start, end = self.window.start, min(self.window.end, timezone.now())
+        return questions.unread(start, end) if start < end else []
 
     @cached_property
     def figures(self) -> Figures | None:

@@ -254,6 +254,19 @@ def test_an_empty_range_is_rejected(as_staff, seven, query):
     assert as_staff.get(f"/jobs/?{query}&format=json").status_code == 400
 
 
+def test_every_time_bar_has_neighbours_and_an_absolute_link(as_staff, seven):
+    bounded, after, unbounded = (
+        text_of(as_staff.get(f"/jobs/?{query}"))
+        for query in ("last=24h", "start=2017-07-05T00:00:00Z", "last=all")
+    )
+    for page in (bounded, after):
+        assert 'aria-label="Earlier"' in page
+        assert re.search(r'data-copy-link="\?start=2017[^"]*&amp;end=', page)
+    assert 'aria-label="Earlier"' not in unbounded
+    assert "zoom out" in unbounded
+    assert re.search(r'data-copy-link="\?end=20', unbounded)
+
+
 def test_printed_pages_show_the_filters(as_staff, seven):
     words = words_of(as_staff.get("/jobs/?state=failed&state=running&nodes_min=2"))
 

@@ -111,7 +111,7 @@ def test_a_user_has_a_page_with_heaviest_and_typical_jobs(as_staff, several):
 def test_the_page_has_a_json_export(as_staff, several):
     sums = json_of(as_staff.get("/projects/PHY12/?format=json"))
 
-    assert (sums["name"], sums["jobs"], sums["heaviest"]) == ("PHY12", 4, 9)
+    assert (sums["name"], sums["jobs"], sums["heaviest"]) == ("PHY12", 5, 9)
 
 
 def test_users_and_trends_agree_on_the_node_hours_of_a_day(
@@ -191,7 +191,7 @@ def test_hidden_jobs_are_not_summed(client, several, new_job, bob):
     new_job({"metadata_operations": 1_000}, owner="alice", project="SECRET")
     client.force_login(bob)
 
-    assert listed(client.get("/users/?format=json"))["alice"]["metadata_operations"] == 15
+    assert listed(client.get("/users/?format=json"))["alice"]["metadata_operations"] == 19
 
 
 def test_many_users_have_several_pages(as_staff, new_job):

@@ -170,7 +170,20 @@ def test_a_population_is_compared_with_another(as_staff, sam, week, new_job, com
     assert (common["count"], common["compared_count"], common["compared_share"]) == (2, 1, 1)
     first, second, _ = figures_of(as_staff.get(f"/populations/?{query}"))["opens"]["data"]
     assert first["x"] == second["x"]
-    assert second["name"] in {"Bob&#x27;s", "Bob's", "user: bob"}
+    assert first["name"] == "1: user: alice"
+    assert second["name"] in {"2: Bob&#x27;s", "2: Bob's", "2: user: bob"}
+
+
+def test_legends_name_what_differs(as_staff, week):
+    first, second = (f"user=alice&start=2017-07-0{day}T00:00:00Z" for day in (3, 5))
+
+    page = as_staff.get(f"/populations/?{first}&{urlencode({'compare': second})}")
+    one, two, _ = figures_of(page)["opens"]["data"]
+
+    assert (one["name"], two["name"]) == (
+        "1: ran after: 2017-07-03 00:00",
+        "2: ran after: 2017-07-05 00:00",
+    )
 
 
 @pytest.mark.parametrize(
