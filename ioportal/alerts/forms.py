@@ -32,7 +32,7 @@ class SpanField(forms.FloatField):
 
     def prepare_value(self, value: Any) -> Any:
         """Return the number of units."""
-        return f"{value / self.unit:g}" if isinstance(value, timedelta) else value
+        return f"{value / self.unit:.12g}" if isinstance(value, timedelta) else value
 
     def clean(self, value: Any) -> timedelta:
         """Return the span."""
@@ -78,7 +78,9 @@ class MailPolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
     wait = SpanField(
         timedelta(minutes=1), "Minutes. Time for further cases of a user, from the first case."
     )
-    interval = SpanField(timedelta(hours=1), "Hours. Minimum time between two mails to a user.")
+    interval = SpanField(
+        timedelta(minutes=1), "Minutes. Minimum time between two mails to a user: 240 are 4 hours."
+    )
     repeat = SpanField(
         timedelta(days=1), "Days. Minimum time between two mails about a case that has grown."
     )

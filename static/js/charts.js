@@ -11,9 +11,10 @@
     showTips: false,
   };
   const MINUTES = 300_000; // in milliseconds
-  const NARROW = 480; // pixels; below, the legend has lines of two names each
+  const NARROW = 480; // pixels; below, the legend has lines of one or two names each
   const FONT_SIZE = 12; // pixels, as in charts/labels.py
   const LEGEND_LINE = 19; // pixels
+  const LEGEND_ENTRY = 170; // pixels, of a short name with its symbol
   const LABEL_LINE = 15; // pixels, of labels above the plot
   const LABEL_LINES = 6; // further labels are omitted
   const LABEL_GAP = 8; // pixels
@@ -110,10 +111,11 @@
   // A distance of ticks: a number, or months such as "M3".
   const doubled = (dtick) => (typeof dtick === "number" ? 2 * dtick : `M${2 * dtick.slice(1)}`);
 
-  function narrowed({ height, legend, xaxis }, traces) {
+  function narrowed({ height, legend, xaxis }, traces, width) {
     const names = traces.filter((trace) => trace.showlegend !== false).length;
+    const inLine = width < 2 * LEGEND_ENTRY ? 1 : 2;
     return {
-      height: height + LEGEND_LINE * Math.ceil(names / 2),
+      height: height + LEGEND_LINE * Math.ceil(names / inLine),
       legend: { ...legend, x: -0.2, entrywidth: 130 },
       xaxis: xaxis.dtick ? { ...xaxis, dtick: doubled(xaxis.dtick) } : xaxis,
     };
@@ -156,7 +158,7 @@
   function layout(figure, width, keepsZoom) {
     const labels = figure.layout.annotations?.length ? withLabels(figure.layout, width) : {};
     const roomy = { ...figure.layout, ...labels };
-    const fitting = width < NARROW ? { ...roomy, ...narrowed(roomy, figure.data) } : roomy;
+    const fitting = width < NARROW ? { ...roomy, ...narrowed(roomy, figure.data, width) } : roomy;
     return resolved({
       ...fitting,
       // Keep the zoom while the range of the page is unchanged.

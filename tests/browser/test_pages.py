@@ -106,7 +106,7 @@ def test_a_user_follows_links_from_the_busiest_principal_to_the_worst_job(visit)
     page = visit("/")
 
     drawn(page, "load")
-    page.locator("#load").get_by_role("link", name="alice").click()
+    page.get_by_role("region", name="Metadata load").get_by_role("link", name="alice").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
     drawn(page, "jobs-ended")
     page.get_by_role("region", name="Heaviest jobs").get_by_role("link", name="3567126").click()

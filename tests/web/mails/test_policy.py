@@ -40,7 +40,7 @@ def errors(page):
 
 def test_a_new_policy_begins_with_the_current_one(as_staff, policy):
     facts = given(as_staff)
-    assert (facts["wait"], facts["interval"], facts["repeat"]) == ("5", "4", "7")
+    assert (facts["wait"], facts["interval"], facts["repeat"]) == ("5", "240", "7")
     assert "reason" not in facts
 
     as_staff.post(ADD, {**facts, "mode_small-reads": "approval", "repeat": "2.5", "reason": "more"})
