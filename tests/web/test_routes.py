@@ -26,6 +26,7 @@ class Access(Enum):
     STAFF = (LOG_IN, REFUSED, REFUSED, REFUSED, SERVED, *NO_SESSION)
     STAFF_VIEW = (LOG_IN, MISSING, MISSING, MISSING, SERVED, *NO_SESSION)
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
+    OWNERS_ACTION = (LOG_IN, SERVED, REFUSED, MISSING, REFUSED, *NO_SESSION)
     OWNERS_STAFF_ACTION = (LOG_IN, REFUSED, MISSING, MISSING, SERVED, *NO_SESSION)
     INGEST = (*[REFUSED] * 5, SERVED, *[REFUSED] * 3)
     METRICS = (*[REFUSED] * 6, SERVED, *[REFUSED] * 2)
@@ -57,6 +58,8 @@ TABLE = [
     ),
     ("cases/", "/cases/", {"GET": A.USERS, "POST": A.STAFF}),
     ("cases/<int:pk>/", "/cases/{case}/", {"GET": A.PROJECT, "POST": A.STAFF_ACTION}),
+    ("cases/<int:pk>/answer/", "/cases/{case}/answer/", {"POST": A.OWNERS_ACTION}),
+    ("cases/<int:pk>/draft/", "/cases/{case}/draft/", {"POST": A.STAFF}),
     ("cases/<int:pk>/flags/", "/cases/{case}/flags/", {"GET": A.PROJECT}),
     ("cases/<int:pk>/weeks/", "/cases/{case}/weeks/", {"GET": A.PROJECT}),
     ("compare/", "/compare/", {"GET": A.USERS}),
