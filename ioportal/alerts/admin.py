@@ -10,7 +10,7 @@ from django.forms import model_to_dict
 from ioportal.alerts import channel_messages
 from ioportal.alerts.forms import ChannelForm, MailPolicyForm, SilenceForm, initial_modes
 from ioportal.alerts.models import BouncedAddress, Channel, MailPolicy, Silence
-from ioportal.alerts.planning import current_policy
+from ioportal.alerts.facts import current_policy
 from ioportal.site.admin import StaffAdmin, is_staff
 
 if TYPE_CHECKING:
