@@ -8,9 +8,9 @@ from django.contrib import admin
 from django.forms import model_to_dict
 
 from ioportal.alerts import channel_messages
+from ioportal.alerts.facts import current_policy
 from ioportal.alerts.forms import ChannelForm, MailPolicyForm, SilenceForm, initial_modes
 from ioportal.alerts.models import BouncedAddress, Channel, MailPolicy, Silence
-from ioportal.alerts.facts import current_policy
 from ioportal.site.admin import StaffAdmin, is_staff
 
 if TYPE_CHECKING:

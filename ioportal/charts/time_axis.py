@@ -226,6 +226,11 @@ class ElapsedAxis:
         unit = (end - start) / 100
         return cls(start, end, start, unit, "%", "Share of the run (%)", _SHARE_TICKS)
 
+    @property
+    def past_end(self) -> datetime:
+        """The end of the past part of the range: elapsed times are past."""
+        return self.end
+
     def place(self, moment: datetime) -> float:
         """Return the time since the origin in the unit of the axis."""
         return self.length(moment - self.origin)
