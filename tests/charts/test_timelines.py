@@ -192,7 +192,7 @@ def test_the_future_is_not_shaded():
     layout = figure(LINES, steps((0, 30, 5, 1)), axis)["layout"]
 
     [gap] = layout["shapes"]
-    assert (gap["x0"], gap["x1"]) == (axis.local(at(30)), axis.local(at(40)))
+    assert (gap["x0"], gap["x1"]) == (axis.place(at(30)), axis.place(at(40)))
 
 
 def test_a_narrow_gap_has_no_label():
