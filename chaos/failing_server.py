@@ -1,4 +1,4 @@
-"""A server that fails on purpose, and counts what it received."""
+"""A server that fails on purpose, and counts the received messages."""
 
 from __future__ import annotations
 

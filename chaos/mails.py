@@ -3,7 +3,7 @@
 usage: python -m chaos.mails [--seeds N | --seed K]
 
 In each schedule, a worker sends some mails, chats and webhooks. It is killed at random times, and
-conversations fail at random steps. The servers count what they received. A mail or chat is
+conversations fail at random steps. The servers count the received messages. A mail or chat is
 *uncertain* exactly if the server did not answer its end; if the worker was killed while ending it,
 it may be. So may a chat whose server closed without reading: HTTP has no answer before the end. A
 webhook is repeated until it is answered, and its receiver recognises it.
@@ -66,7 +66,7 @@ class Worker:
         self._life = self._next()
 
     def kill(self, database: psycopg.Connection) -> set[str]:
-        """Kill it in the middle of its work; return the tokens of what it was ending."""
+        """Kill it in the middle of its work; return the tokens of messages that it was ending."""
         os.kill(self._life, signal.SIGSTOP)
         time.sleep(_LOOK_S)  # for statements that the database has received
         ending = "SELECT token::text FROM alerts_notification WHERE state = 'ending'"

@@ -28,7 +28,7 @@ READ_BOUNCES: Final = "ioportal.alerts.tasks.read_bounces"
 WRITE_OWN_MAILS: Final = "ioportal.alerts.tasks.write_own_mails"
 RETAIN_MAILS: Final = "ioportal.alerts.tasks.retain_mails"
 
-# Tasks that connect to servers of others have a queue and a worker of their own: a server that does
+# Tasks that connect to servers of others have a separate queue and worker: a server that does
 # not answer must not delay the stages.
 OUTWARD_QUEUE: Final = "outward"
 ROUTES: Final = {

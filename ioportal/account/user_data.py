@@ -48,7 +48,7 @@ log = structlog.get_logger()
 
 
 def export(name: str) -> dict[str, Any]:
-    """Return what is held about a user: rows about the user, and counts of rows with the name."""
+    """Return the data about a user: rows about the user, and counts of rows with the name."""
     return {
         "user": name,
         **{section.title: section.contents(name) for section in SECTIONS},
@@ -65,7 +65,7 @@ def counts(name: str) -> dict[str, int]:
 
 @transaction.atomic
 def remove(name: str, reason: str = "") -> Removal:
-    """Remove what is held about a user; a pseudonym takes the place of the name.
+    """Remove the data about a user; a pseudonym takes the place of the name.
 
     The pseudonym is random, and nothing relates it to the name. It is the same in all tables, so
     that jobs, cases and impact of the user still belong together.

@@ -67,7 +67,7 @@ def connection(host: str, port: int, *, is_tls: bool) -> Iterator[socket.socket]
     """
     with (
         socket.create_connection((host, port), settings.EMAIL_TIMEOUT) as plain,
-        plain.dup() as same,  # TLS takes the other one over
+        plain.dup() as same,  # TLS takes over the other
     ):
         timer = Timer(_DEADLINE_S, _hang_up, [same])
         timer.start()

@@ -194,7 +194,7 @@ def decide(
     """Return a decision about every case.
 
     Args:
-        candidates: unresolved cases, and those that ended.
+        candidates: unresolved cases, and ended cases.
         silences: all silences; expired ones are ignored.
         mailed: mails of the last day, and of `policy.interval`.
         policy: when mails are sent.
@@ -270,11 +270,11 @@ def refusal(candidate: Candidate, policy: Policy) -> str:
 
 
 def _unsound(candidate: Candidate) -> Iterator[str]:
-    """Yield why the evidence of a case blames nobody."""
+    """Yield why the evidence of a case blames no user."""
     if candidate.state == "suppressed":
         yield "Its data quality is not good."
     if candidate.is_about_data:
-        yield "The rule is about data quality: it blames nobody."
+        yield "The rule is about data quality: it blames no user."
     if not candidate.has_findings:
         yield "None of its findings still applies."
 
@@ -291,7 +291,7 @@ def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
     elif candidate.state == "expired":
         yield "The case ended: nothing was found any more."
     elif candidate.state not in {"open", "ended", "suppressed"}:
-        yield f"The case is {candidate.state}: a member of staff takes care of it."
+        yield f"The case is {candidate.state}: a member of staff is responsible."
     if candidate.lag > policy.fresh:
         yield "Found in historical data that was loaded later."
 

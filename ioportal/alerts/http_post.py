@@ -36,7 +36,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], may_end: Callable[[]
 
     Raises:
         NotSent: the server did not accept it.
-        AnswerLost: nobody knows whether the server accepted it.
+        AnswerLost: it is unknown whether the server accepted it.
         Withdrawn: `may_end` returned False.
     """
     parts = urlsplit(url)

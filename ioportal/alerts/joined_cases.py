@@ -1,4 +1,4 @@
-"""Mails about a case that joins another one: they are about the other one then."""
+"""Mails about a case that joins another case: they are then about the other."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _decisions(considered: list[Candidate], now: datetime) -> list[Decision]:
 
 
 def candidates(now: datetime, also: int | None = None) -> list[Candidate]:
-    """Return cases above notices, neither muted nor resolved; those that ended; and one more.
+    """Return cases above notices that are neither muted nor resolved, ended cases, and one more.
 
     Groups of jobs and hosts end as soon as they stay below the thresholds: a storm of the night is
     over before quiet hours are.

@@ -45,7 +45,7 @@ def send(content: bytes, address: str, identity: str, may_end: Callable[[], bool
 
     Raises:
         NotSent: the server did not accept it.
-        AnswerLost: nobody knows whether the server accepted it.
+        AnswerLost: it is unknown whether the server accepted it.
         Withdrawn: `may_end` returned False.
     """
     with _conversation() as server:
@@ -136,7 +136,7 @@ def _refuse(code: int, answer: bytes) -> NoReturn:
 
 
 def _escaped(content: bytes) -> bytes:
-    """Return content for DATA: lines end with CR LF, those that begin with a dot get another."""
+    """Return content for DATA: lines end with CR LF; a dot at the start of a line is doubled."""
     lines = content.split(b"\r\n")
     if lines[-1] == b"":
         lines.pop()

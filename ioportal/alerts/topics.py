@@ -186,7 +186,7 @@ class Topic:
 
     @cached_property
     def remedies(self) -> list[Remedy]:
-        """What else helps, ranked by the recipient's own operations."""
+        """Remedies, ranked by the recipient's own operations."""
         counts = {kind: self._sum(f"count_{kind}") for kind in METADATA_OPERATIONS}
         counted = self._jobs.filter("failures_counted")
         failed = (counted["count_open"] - counted["count_close"]).clip(lower_bound=0)

@@ -280,7 +280,7 @@ def _rounded(values: Floats) -> Floats:
 def daily_correlation(loads: Floats, values: Floats, days: Ints) -> Interval | None:
     """Return Spearman's correlation between the daily mean of loads and the daily median of values.
 
-    The interval is that of Bonett and Wright (2000).
+    The interval follows Bonett and Wright (2000).
     """
     _, day = np.unique(days, return_inverse=True)
     order = np.lexsort((values, day))

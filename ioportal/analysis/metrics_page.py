@@ -317,10 +317,10 @@ ends with the latest evaluated window with impact; once it is over, its figures 
 flag, a case and a mail quote the episode with the largest impact of the (worst) flag's job, host or
 group. The home page quotes, for each server, the latest episode of the user, process or host with
 the largest impact in the five minutes before the end of the evaluated data, or of a single job that
-causes at least 80 % of it; episodes are followed for a day back. *Evaluated until* is the end of
-the data that these figures include: windows that await attribution or evaluation come later. The
-ratio of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals) is of all
-RPCs, the cause's own included.
+causes at least 80 % of the extra wait; episodes are followed for a day back. *Evaluated until* is
+the end of the data that these figures include: windows that await attribution or evaluation come
+later. The ratio of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals)
+is of all RPCs, the cause's own included.
 
 ### Estimated impact
 

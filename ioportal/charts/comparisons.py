@@ -88,7 +88,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio of an arm to the first one by one metric, with its interval; None: unknown."""
+    """The ratio of an arm to the first arm by a metric, with its interval; None: unknown."""
 
     name: str
     ratio: float

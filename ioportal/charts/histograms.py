@@ -51,7 +51,7 @@ class Bars:
 class Chart:
     """Style of a histogram.
 
-    `title` and `unit` are those of the values. `label` formats a bound of a bin, `tick` a tick of
+    `title` and `unit` describe the values. `label` formats a bound of a bin, `tick` a tick of
     the axis.
     """
 

@@ -90,7 +90,7 @@ def scatter(
     """Draw a metric against the concurrency: joined points, medians of bins and their band.
 
     Args:
-        chart: content of the metric; `unit` is that of the drawn values.
+        chart: content of the metric; `unit` is the unit of the drawn values.
         counted: plural of the points.
         relation: joined points, whose area grows with their number; and bins.
         size: the unit of the drawn values, in units of the values.

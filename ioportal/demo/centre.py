@@ -41,7 +41,7 @@ class Dates:
 
     Args:
         ends: last day of the simulator's story.
-        until: end of the logs, where those of today begin.
+        until: end of the logs, and start of today's logs.
     """
 
     ends: str
@@ -49,7 +49,7 @@ class Dates:
 
     @classmethod
     def stored(cls) -> Dates:
-        """Return the stored dates; the first call stores those of a year that ends yesterday."""
+        """Return the stored dates; the first call stores dates of a year that ends yesterday."""
         path = YEAR / "dates.json"
         if not path.exists():
             now = datetime.now(UTC)

@@ -63,7 +63,7 @@ class Received:
 
 
 def latest() -> list[Received]:
-    """Return the latest mails, the last one first."""
+    """Return the latest mails, latest first."""
     keys = _mailbox().keys() if FOLDER.exists() else []
     mails = [mail for key in keys if (mail := received(key))]
     return sorted(mails, key=lambda mail: mail.at, reverse=True)[:_LISTED]

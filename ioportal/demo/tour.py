@@ -93,8 +93,8 @@ def _stops() -> list[Stop]:
             ),
         ),
         Stop(
-            "What was changed, and when",
-            "Mitigations of the year: what was expected, and the periods to compare.",
+            "Changes and their dates",
+            "Mitigations of the year: expectation, and the periods to compare.",
             reverse("mitigation_list"),
         ),
         Stop(
@@ -109,7 +109,7 @@ def _stops() -> list[Stop]:
         ),
         Stop(
             "Is the data trustworthy",
-            "What each source observed. Outside of it, data is missing, not zero.",
+            "What each source observed. Outside these intervals, data is missing, not zero.",
             f"{reverse('coverage')}?last=24h",
         ),
     ]

@@ -380,7 +380,7 @@ def _last_read(target_id: int, polled_at: datetime) -> datetime | None:
 
 
 def _added_up(reads: list[pl.DataFrame]) -> pl.DataFrame:
-    """Add up the entries of OSTs; a time is unknown if that of any of its operations is."""
+    """Add up the entries of OSTs; a time is unknown if any of its parts is."""
     known = {
         time: (pl.col(time).is_not_null() | (pl.col(name).fill_null(0) == 0)).all()
         for time, name in TIMES.items()

@@ -155,7 +155,7 @@ def summaries(
         cases: in the order of the result.
         user: figures are over the flags that the user may see.
         impacts: impact by case, as `current_impacts` returns them.
-        flags: those that figures are over; None: all that the user may see.
+        flags: the flags that figures are over; None: all that the user may see.
     """
     rows = list(cases)
     flags = (Flag.objects.visible_to(user) if flags is None else flags).filter(case__in=rows)

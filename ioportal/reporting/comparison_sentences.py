@@ -42,7 +42,7 @@ def sentence(metric: Metric, effect: Effect, *, is_controlled: bool = False) -> 
     Args:
         metric: the metric.
         effect: effect of an arm.
-        is_controlled: whether the effect is relative to that of the control.
+        is_controlled: whether the effect is relative to the control's.
     """
     relative = " relative to the control" if is_controlled else ""
     within = f"within \u00b1 {percent(effect.margin, 0)} % at {percent(CONFIDENCE, 0)} %"
@@ -124,7 +124,7 @@ def _of_arm(name: str, arm: ArmSummary, strata: str) -> Iterator[str]:
         return
     if arm.imbalance >= _UNEQUAL:
         yield (
-            f"The {strata} of {name} differ from those of the first arm, by up to "
+            f"The {strata} of {name} differ from the first arm, by up to "
             f"{_percent(arm.imbalance)} of the jobs. Weights make them equal."
         )
     if arm.matched < _FEW_MATCHED:

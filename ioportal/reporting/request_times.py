@@ -117,7 +117,7 @@ def _impacts(server: Server, start: datetime, end: datetime, user: User) -> pl.D
 
 
 def _times(server: Server, start: datetime, end: datetime, impacts: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of requests by window, except those of the largest cause: it waits, too."""
+    """Return request times by window, without the largest cause: its requests wait, too."""
     usual = baselines.at_time([server.pk], start)
     of_others = (
         impacts.sort("impact_us")

@@ -53,7 +53,7 @@ def lines(case: Case, reader: User) -> list[str]:
 
 
 def _jobs(case: Case, reader: User) -> JobQuerySet:
-    """Return the flagged jobs of a case; of a group of jobs, those of the owner at its time."""
+    """Return the flagged jobs of a case; of a group of jobs, the owner's jobs at its time."""
     jobs = Job.objects.visible_to(reader)
     if case.subject_kind == Subject.JOB:
         flags = Flag.objects.visible_to(reader).counted().filter(case=case)

@@ -59,7 +59,7 @@ class ArmDetails:
 
 
 def arm_jobs(selection: Selection) -> Any:
-    """Return the jobs of an arm: those that started in the range of the filters."""
+    """Return the jobs of an arm, which started in the range of the filters."""
     form = selection.kind.filter_set(QueryDict(selection.filters)).form
     if form.is_valid() and (start := form.cleaned_data["start"]):
         return selection.jobs.filter(started_at__gte=start)

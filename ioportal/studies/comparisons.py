@@ -126,7 +126,7 @@ def _values(arm: Selection, metrics: Sequence[str], covariate: Covariate) -> Job
 
 
 def _without_small_groups(jobs: JobValues, arm: Selection) -> JobValues:
-    """Return rounded values without those that stand for fewer than ten jobs or batch jobs."""
+    """Return rounded values, without values that stand for fewer than ten jobs or batch jobs."""
     in_large = _in_large_groups(jobs.strata, jobs.batch_jobs)
     strata, batch_jobs = jobs.strata[in_large], jobs.batch_jobs[in_large]
     values = {}

@@ -99,7 +99,7 @@ class FigureFilter(MetricFilter):
 class FilterForm(forms.Form):
     """A form that refuses empty ranges."""
 
-    bounds = BOUNDS  # half-open ranges of figures; that of the time is half-open too
+    bounds = BOUNDS  # half-open ranges of figures; the time is half-open, too
     ranges: tuple[tuple[str, str], ...] = ()  # other ranges, ends included
     choice_names: tuple[str, ...] = ()  # names of fields with choices
 

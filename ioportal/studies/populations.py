@@ -105,7 +105,7 @@ class Summary:
 
     @property
     def failed_share(self) -> float | None:
-        """Failed PanDA jobs among those that finished or failed."""
+        """Failed PanDA jobs among finished and failed jobs."""
         failed, finished = self.by_state.get("failed", 0), self.by_state.get("finished", 0)
         return failed / (failed + finished) if failed + finished else None
 
@@ -194,7 +194,7 @@ def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Compari
 
 
 def _figures(selected: Selection, metrics: Sequence[str]) -> Figures:
-    """Compute the figures of a population; those of other users are coarsened."""
+    """Compute the figures of a population; figures of other users are coarsened."""
     figures = selected.kind.figures(selected.jobs, metrics)
     if not selected.is_anonymous:
         return figures

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_LENGTH = 2_000
 _PART_OF_NAME = "name"  # the filter whose value is a part of a name
 _OF_SITE = {"cluster", "unit"}  # filters that select no users
-# Filters whose values are names; those of two populations have no job in common if they differ.
+# Filters whose values are names; two populations have no job in common if they differ.
 _EXACT = {
     *("user", "project", "queue", "cluster", "state", "q", "node"),
     *("pandaid", "jeditaskid", "batchid", "jobstatus", "computingsite", "produsername"),

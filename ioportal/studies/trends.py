@@ -52,7 +52,7 @@ _GAP_BINS = 400  # of a range: narrower gaps would be invisible on its chart
 # Known for every job, without observations.
 RECORDED = {Source.ACCOUNTING, Source.PANDA}
 
-# Columns and types of the rows of each function; those of `outcomes` are in `Records`.
+# Columns and types of the rows of each function; for `outcomes` they are in `Records`.
 USE: dict[str, type[float]] = {
     "node_hours": float,
     "core_hours": float,

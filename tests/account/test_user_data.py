@@ -1,4 +1,4 @@
-"""What is held about a user: its export, and its removal under a pseudonym."""
+"""Data about a user: its export, and its removal under a pseudonym."""
 
 import json
 import re

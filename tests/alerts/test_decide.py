@@ -68,9 +68,9 @@ def test_cases_of_a_recipient_and_filesystem_are_one_mail():
         ({"state": "suppressed"}, "Its data quality is not good."),
         (
             {"state": "acknowledged"},
-            "The case is acknowledged: a member of staff takes care of it.",
+            "The case is acknowledged: a member of staff is responsible.",
         ),
-        ({"is_about_data": True}, "The rule is about data quality: it blames nobody."),
+        ({"is_about_data": True}, "The rule is about data quality: it blames no user."),
         ({"lag": 3 * HOUR}, "Found in historical data that was loaded later."),
         ({"recipient": ""}, "Its owner is unknown."),
         ({"recipient": "root"}, "root is excluded from mails."),

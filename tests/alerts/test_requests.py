@@ -27,14 +27,14 @@ WAIT = {"measure": "Extra wait", "value": "757 s", "threshold": "10 s"}
         ),
         pytest.param(
             Load(**WAIT, share=0.06, at_once=12),
-            "Please run at most 3 of these jobs in parallel (12 ran at once) until "
+            "Please run at most 3 of these jobs in parallel (12 ran in parallel) until "
             '"Extra wait" is below 10 s. Then they do at most 20% of the server\'s work, which '
             "delays others little.",
             id="too many at once",
         ),
         pytest.param(
             Load(**WAIT, share=0.15, at_once=2),
-            "Please run at most one of these jobs at a time (2 ran at once) until "
+            "Please run at most one of these jobs at a time (2 ran in parallel) until "
             '"Extra wait" is below 10 s. Then they do at most 20% of the server\'s work, which '
             "delays others little.",
             id="two at once",

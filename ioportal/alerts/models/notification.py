@@ -25,7 +25,7 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
     """Queries of notifications."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Notifications `user` may see: staff see all, others those that were sent to them."""
+        """Notifications `user` may see: staff see all, others their own."""
         if user.is_staff:
             return self
         if not user.is_authenticated:  # without a name, as the recipients of copies
@@ -54,7 +54,7 @@ class Notification(models.Model):
     """
 
     class Kind(models.TextChoices):
-        """What it is about."""
+        """Its subject."""
 
         CASES = "cases", "cases"
         FOLLOW_UP = "follow-up", "follow-up"  # what changed since a mail about cases

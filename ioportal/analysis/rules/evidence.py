@@ -87,7 +87,7 @@ HOST_EVIDENCE = {
     "contradicted_rpcs": _COUNT,  # of which with a job id that its node or user contradicts
     "server_share": pl.Float64(),  # of all RPCs of these servers
     "capacity_per_s": _COUNT,  # requests that these servers can serve
-    # In the windows of the last hour in which others waited because of it:
+    # In the windows of the last hour in which it delayed others:
     "impact_s": pl.Float64(),  # extra waiting of others
     "impact_share": pl.Float64(),  # its work / all work
     "impact_is_estimated": pl.Float64(),  # 1: at least partly

@@ -47,7 +47,7 @@ class Subject(StrEnum):
     FILESYSTEM = "filesystem"
 
 
-# Groups of jobs, narrow before wide. Rules about users evaluate all of them.
+# Groups of jobs, narrow before wide. Rules about users evaluate all groups.
 GROUPS = (Subject.APPLICATION, Subject.USER, Subject.PROJECT)
 
 

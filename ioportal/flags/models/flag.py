@@ -54,7 +54,7 @@ class FlagQuerySet(models.QuerySet["Flag"]):
         return self.good().exclude(subject_kind=Subject.JOB, ended_at__isnull=False)
 
     def without_history(self, delay: timedelta) -> Self:
-        """Leave out what was found later than `delay` after its data, if its case has other flags.
+        """Leave out findings later than `delay` after its data, if its case has other flags.
 
         It was loaded later, and says nothing about the present.
         """

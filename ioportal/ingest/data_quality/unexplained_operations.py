@@ -1,7 +1,7 @@
 """Operations of an MDT that job_stats does not explain: job ids that it lost or never counted.
 
-md_stats counts the operations of all clients, job_stats those of each job id. Both are compared by
-hour, by the start of each interval between two reads.
+md_stats counts the operations of all clients, job_stats the operations of each job id. Both are
+compared by hour, by the start of each interval between two reads.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Migration(migrations.Migration):
                     "email",
                     models.EmailField(
                         blank=True,
-                        help_text="Address of the contact. Empty: that of the account.",
+                        help_text="Address of the contact. Empty: the account's address.",
                         max_length=254,
                     ),
                 ),

@@ -219,7 +219,7 @@ class TargetQuerySet(models.QuerySet["Target"]):
     """Questions about targets."""
 
     def mdts_of(self, server: Server) -> Self:
-        """MDTs of a server, and those of its filesystem that are registered on no server."""
+        """MDTs of a server, and MDTs of its filesystem that are registered on no server."""
         on_server = models.Q(server=server)
         if server.kind == Server.Kind.MDS:
             on_server |= models.Q(server=None, filesystem=server.filesystem_id)

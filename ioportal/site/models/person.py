@@ -89,7 +89,7 @@ class Project(models.Model):
     name = models.CharField(max_length=128, unique=True, help_text="The project in accounting.")
     contact = models.CharField(max_length=128, blank=True, help_text="Name of the contact.")
     email = models.EmailField(
-        blank=True, help_text="Address of the contact. Empty: that of the account."
+        blank=True, help_text="Address of the contact. Empty: the account's address."
     )
     account = models.ForeignKey(
         UserAccount,

@@ -67,7 +67,7 @@ class SelectedJobs:
 
     @cached_property
     def pending_statistics(self) -> int:
-        """The number of ended jobs with outdated statistics; those of running jobs always are."""
+        """The number of ended jobs with outdated statistics. Running jobs always have such."""
         prefix = "" if self.job_kind is BATCH_JOBS else "batch_job__"
         pending = DirtyStatistics.objects.values("job_id")
         jobs = self.filtered.filter(

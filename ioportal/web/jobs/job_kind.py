@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobKind:
-    """Jobs like one: those of its user with its application name."""
+    """Jobs like another job: by the same user, with the same application name."""
 
     job: Job
     application: str

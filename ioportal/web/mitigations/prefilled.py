@@ -26,8 +26,8 @@ def initial(request: HttpRequest, user: User) -> dict[str, Any]:
     """Return the initial values for a request.
 
     Args:
-        request: `case` in its query is the key of a case, and `event` that of its owner's answer;
-            without them, the query has values of fields.
+        request: `case` in its query is the key of a case, and `event` the key of its owner's
+            answer; without them, the query has values of fields.
         user: a member of staff.
     """
     query = request.GET

@@ -17,7 +17,7 @@ _MIN_NODE_HOURS = "1"  # of a ratio: short runs have extreme ones
 
 
 class RankingForm(forms.Form):
-    """What is ranked, and by what."""
+    """Subjects and measures of a ranking."""
 
     of = forms.ChoiceField(
         label="Rank",

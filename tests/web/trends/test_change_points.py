@@ -26,7 +26,7 @@ def test_a_change_is_proposed_and_fills_in_the_form(as_staff):
     initial = as_staff.get(link.replace("&amp;", "&")).context["form"].initial
 
     assert "1 July 2017 : Duration fell" in words_of(page)
-    assert "What was it?" in words_of(page)
+    assert "Which change explains it?" in words_of(page)
     assert initial["started_at"] == "2017-07-01T00:00:00+00:00"
     assert (initial["scope"], initial["metric"]) == ("user=alice", "duration_s")
     assert (initial["direction"], initial["source"]) == ("less", "change-point")
@@ -41,14 +41,14 @@ def test_a_mitigation_within_a_day_explains_it(as_staff, days):
     page = words_of(as_staff.get(ADDRESS))
 
     assert "Logged within a day: The fix" in page
-    assert "What was it?" not in page
+    assert "Which change explains it?" not in page
 
 
 def test_other_mitigations_do_not_explain_it(as_staff):
     log(started_at=at("12:00") - 2 * DAY, scope="user=alice")
     log(started_at=at("12:00") - 4 * DAY, scope="user=bob")
 
-    assert "What was it?" in words_of(as_staff.get(ADDRESS))
+    assert "Which change explains it?" in words_of(as_staff.get(ADDRESS))
 
 
 def test_an_upgrade_explains_it(as_staff, mds):
