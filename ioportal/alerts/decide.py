@@ -276,7 +276,7 @@ def _unsound(candidate: Candidate) -> Iterator[str]:
     if candidate.is_about_data:
         yield "The rule is about data quality: it blames no user."
     if not candidate.has_findings:
-        yield "None of its findings still applies."
+        yield "It has no finding on good data that still applies."
 
 
 def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:

@@ -88,7 +88,7 @@ def write_draft(case: int, by: str) -> Notification:
         draft = drafts.filter(kind=Notification.Kind.CASES, recipient=candidate.recipient).first()
         draft = draft or _write([candidate], f"Written by {by}.", _State.DRAFT, timezone.now())
         if draft is None:
-            raise Refused("It has no finding on good data.")
+            raise Refused("It has no finding on good data that still applies.")
         draft.requested_by = by
         draft.save(update_fields=["requested_by"])
         return draft

@@ -165,4 +165,7 @@ def test_a_draft_that_staff_asked_for_needs_only_sound_evidence(draft, storm, ma
 
     draft.refresh_from_db()
     assert (draft.state, mails.received) == (State.DISCARDED, [])
-    assert draft.response == "None of its findings still applies. It was released by sam."
+    assert (
+        draft.response
+        == "It has no finding on good data that still applies. It was released by sam."
+    )

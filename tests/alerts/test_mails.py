@@ -300,7 +300,7 @@ def test_findings_that_no_longer_apply_are_the_reason_for_no_mail(storm, automat
     decision = CaseDecision.objects.get(case=storm)
     assert (decision.verdict, decision.reason) == (
         "withheld",
-        "None of its findings still applies.",
+        "It has no finding on good data that still applies.",
     )
 
 

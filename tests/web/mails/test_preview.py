@@ -84,7 +84,7 @@ def test_staff_have_a_draft_written_that_would_be_withheld(as_staff, storm):
                 Case.objects.update(**RESOLVED),
                 Flag.objects.update(suppression_reasons=["Contradicted."]),
             ),
-            "It has no finding on good data.",
+            "It has no finding on good data that still applies.",
             id="contradicted ids",
         ),
         pytest.param(
