@@ -43,6 +43,7 @@ NOT_PAGES = {  # answers with files, parts of pages, redirects, and pages that n
     "overview/<slug:name>/",
     "populations/histograms/<slug:metric>/",
     "servers/<str:name>/clients/",
+    "servers/<str:name>/capacity/charts/<slug:chart>/",
     "servers/<str:name>/charts/<slug:chart>/",
     "trends/<slug:name>/",
 }

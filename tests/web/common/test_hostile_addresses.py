@@ -48,6 +48,8 @@ RANGE = ["start", "end", "format"]
 POPULATION = [*FILTERS, "compare", "scale", "bars", "saved", "format"]
 TRENDS = [*FILTERS, "step", "metric", "hours", "scale", "format"]
 LOAD_RAMP = [*FILTERS, "step", "load", "format"]
+COMPARISON = ["arm", "control", "covariate", "margin", "metric", "mitigation", "format"]
+CAPACITY = ["method", "user", "name"]
 LIST = ["sort", "columns", "page", "format"]
 PAGES = {  # and their parameters
     "/": ["hours"],
@@ -79,6 +81,11 @@ PAGES = {  # and their parameters
     "/incidents/impact/": ["filesystem", "last", *RANGE],
     "/incidents/impact/mds1/times/": ["filesystem", "last", *RANGE],
     "/incidents/{incident}/": ["format"],
+    "/compare/": COMPARISON,
+    "/compare/charts/boxes/": COMPARISON,
+    "/compare/jobs/": ["job", "add", "align"],
+    "/compare/jobs/opens/": ["job", "align", "format"],
+    "/compare/presets/date/": ["arm", "at", "days", "name", "values"],
     "/cases/": [*CaseFilter.base_filters, "state", "page", "format"],
     "/cases/{case}/": ["page", "format"],
     "/cases/{case}/flags/": ["format"],
@@ -88,6 +95,7 @@ PAGES = {  # and their parameters
     "/flags/{flag}/similar-jobs/": ["format"],
     "/jobs/": [*JOB_FILTERS, *LIST],
     "/jobs/{job}/": ["start", "end", "launch", "format"],
+    "/jobs/{job}/capacity/": [],
     "/jobs/{job}/rpcs/": ["launch", *RANGE],
     "/jobs/{job}/similar-jobs/": ["format"],
     "/jobs/{job}/panda/": ["format"],
@@ -116,6 +124,8 @@ PAGES = {  # and their parameters
     "/rules/metadata-operations/back-tests/{test}/": ["page", "format"],
     "/servers/": ["format"],
     "/servers/mds1/": ["service", *RANGE],
+    "/servers/mds1/capacity/": [*CAPACITY, *RANGE],
+    "/servers/mds1/capacity/charts/curve/": [*CAPACITY, *RANGE],
     "/servers/mds1/clients/": ["service", *RANGE],
     "/servers/mds1/charts/rpcs/": ["service", *RANGE],
     "/ingest/": [*SegmentFilter.base_filters, "page", "format"],
@@ -129,7 +139,10 @@ PAGES = {  # and their parameters
     "/ingest/tables/": ["cluster", "format"],
     "/palette-x.css": [],
 }
-POSTED_TO = {"save_incident", "withdraw_thresholds", "stop_back_test"}
+POSTED_TO = {
+    *("save_incident", "withdraw_thresholds", "stop_back_test"),
+    *("case_answer", "case_draft"),
+}
 
 
 def test_every_page_is_listed(page_names):
