@@ -78,6 +78,10 @@ class Axis(Protocol):
     def end(self) -> datetime:
         """End of the range."""
 
+    @property
+    def past_end(self) -> datetime:
+        """The end of the past part of the range: later data is not missing."""
+
     def place(self, moment: datetime) -> Place:
         """Return the place of a time on the axis."""
 
@@ -97,6 +101,11 @@ class DateAxis(ABC):
 
     start: datetime
     end: datetime
+
+    @property
+    def past_end(self) -> datetime:
+        """The end of the range."""
+        return self.end
 
     @property
     @abstractmethod
@@ -138,7 +147,7 @@ class TimeAxis(DateAxis):
     """An axis with one UTC offset for the whole range.
 
     In the local time of a zone, an hour repeats or is missing when daylight saving time changes.
-    `now` is the end of the past: data after it is not missing. None: the whole range is past.
+    `now` is the end of the past. None: the whole range is past.
     """
 
     start: datetime
@@ -228,7 +237,7 @@ class ElapsedAxis:
 
     @property
     def past_end(self) -> datetime:
-        """The end of the past part of the range: elapsed times are past."""
+        """The end of the range."""
         return self.end
 
     def place(self, moment: datetime) -> float:

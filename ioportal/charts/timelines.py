@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ioportal.analysis.timelines import Steps
-    from ioportal.charts.time_axis import Axis, ElapsedAxis, Figure, Mark, TimeAxis
+    from ioportal.charts.time_axis import Axis, Figure, Mark
 
     _Run: TypeAlias = list[tuple[datetime, float]]
 
@@ -59,7 +59,7 @@ class Chart:
 def figure(
     chart: Chart,
     steps: Steps,
-    axis: TimeAxis | ElapsedAxis,
+    axis: Axis,
     marks: Sequence[Mark] = (),
     links: Mapping[str, str] = NO_LINKS,
 ) -> Figure:

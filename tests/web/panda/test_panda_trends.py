@@ -115,8 +115,8 @@ def test_an_empty_page_explains_the_source_of_panda_jobs(as_staff, new_job):
 def test_the_number_of_queries_does_not_grow_with_the_panda_jobs(
     as_staff, pilots, put_inside, django_assert_num_queries
 ):
-    with django_assert_num_queries(28):
+    with django_assert_num_queries(29):
         as_staff.get("/trends/?unit=panda")
     put_inside(pilots[0], *range(10, 40))
-    with django_assert_num_queries(28):
+    with django_assert_num_queries(29):
         as_staff.get("/trends/?unit=panda")
