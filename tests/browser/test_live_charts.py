@@ -105,7 +105,10 @@ def test_switching_the_theme_keeps_the_zoom(visit):
     page.mouse.move(plot["x"] + plot["width"] * 0.8, middle, steps=4)
     page.mouse.move(plot["x"] + plot["width"] * 0.9, middle, steps=4)
     page.mouse.up()
+    page.wait_for_url("**/?start=*")  # the page of the range
+    drawn(page, "load")
     page.wait_for_function(f"() => {shown} !== '{whole}'")
+    page.wait_for_load_state("networkidle")
     zoomed = page.evaluate(shown)
     page.get_by_role("button", name="Switch between light and dark").click()
 
