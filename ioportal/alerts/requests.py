@@ -60,7 +60,7 @@ def _run_fewer(load: Load, parallel: int) -> str:
         "one of these jobs at a time" if parallel == 1 else f"{parallel} of these jobs in parallel"
     )
     return (
-        f"Please run at most {many} ({load.at_once:,} ran at once) until "
+        f"Please run at most {many} ({load.at_once:,} ran in parallel) until "
         f"{_goal(load)}. Then they do at most {_TARGET} of the server's work, which delays "
         "others little."
     )
