@@ -14,6 +14,7 @@ from ioportal.analysis.comparison.arms import Arm
 from ioportal.analysis.comparison.comparing import compare
 from ioportal.analysis.comparison.results import MARGIN, Comparison, Refusal
 from ioportal.analysis.populations import MIN_GROUP, coarse, coarsened
+from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import Selection, figures_version, other_jobs
@@ -117,11 +118,7 @@ def _compare(
 
 
 def _values(arm: Selection, metrics: Sequence[str], covariate: Covariate) -> JobValues:
-    form = arm.kind.filter_set(QueryDict(arm.filters)).form
-    jobs = arm.jobs
-    if form.is_valid() and (start := form.cleaned_data["start"]):
-        jobs = jobs.filter(started_at__gte=start)
-    values = arm.kind.values(jobs, metrics, covariate)
+    values = arm.kind.values(arm_jobs(arm), metrics, covariate)
     return _without_small_groups(values, arm) if arm.is_anonymous else values
 
 
