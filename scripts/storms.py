@@ -59,7 +59,7 @@ def onsets() -> dict[str, float]:
 
 
 def leads_the_overview(client: httpx.Client, job: str) -> bool:
-    top = _data(client, "/overview/rpcs/", last="1h")["top"]
+    top = _data(client, "/overview/rpcs/", last="15m")["top"]  # without the storm before
     return bool(top) and job in top[0]["principal"]
 
 
@@ -81,7 +81,7 @@ SHOWN = {"on top of the overview": leads_the_overview, "flagged": is_flagged}
 
 def lag_s(client: httpx.Client) -> float:
     """Return the age of the overview's latest attributed data; without any, infinity."""
-    rows = _data(client, "/overview/rpcs/", last="1h")["rows"]
+    rows = _data(client, "/overview/rpcs/", last="15m")["rows"]
     ends = (row["end"] for row in rows if row["per_second"] is not None)
     latest = max(map(datetime.fromisoformat, ends), default=None)
     return time.time() - latest.timestamp() if latest else math.inf

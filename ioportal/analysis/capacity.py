@@ -135,11 +135,19 @@ class Capacity:
         return self.knee or Estimate(self.safe_load, self.safe_load, None)
 
     @property
-    def headroom(self) -> Estimate:
-        """Load that can be added in busy hours before the knee."""
+    def is_busy_load_seen(self) -> bool:
+        """Whether the latency at the load of busy hours is known."""
+        return self.knee is not None or self.busy_load <= BIN_RATIO * self.safe_load
+
+    @property
+    def headroom(self) -> Estimate | None:
+        """Load that can be added in busy hours before the knee; None: unknown."""
+        if not self.is_busy_load_seen:
+            return None
         busy = self.replicates[:, 2]
         spread = _interval(self.replicates[:, 0] - busy, self.replicates[:, 1] - busy)
-        return Estimate(self.limit.value - self.busy_load, *spread)
+        value = self.limit.value - self.busy_load
+        return Estimate(value if self.knee else max(0.0, value), *spread)
 
 
 @dataclass(frozen=True)
@@ -293,6 +301,8 @@ def more_jobs(server: Capacity, loads: Floats, days: Ints) -> MoreJobs | Refusal
         return Refusal(f"Too few past jobs with a known load: {len(loads)}, {MIN_JOBS} are needed.")
     if not loads.any():
         return Refusal("The past jobs had no load on this server.")
+    if not server.is_busy_load_seen:
+        return Refusal("The load of busy hours is above the highest steady load.")
     names, unit = np.unique(days, return_inverse=True)
     if len(names) < MIN_DAYS:
         unit = np.arange(len(loads))

@@ -75,8 +75,21 @@ def test_a_load_below_the_knee_is_safe_up_to_the_highest_seen():
     assert found.knee is None
     assert found.safe_load == pytest.approx(3.0, rel=0.03)
     assert found.limit.high is None
-    assert found.headroom.value == pytest.approx(found.safe_load - found.busy_load)
+    assert found.headroom.value == max(0.0, found.safe_load - found.busy_load)
     assert found.headroom.high is None
+
+
+def test_headroom_is_unknown_if_busy_hours_are_beyond_the_steady_loads():
+    load = daily(10, 3.0)
+    busy = np.arange(600, len(load), MINUTES)[:, None] + np.arange(120)
+    load[busy] = np.where(busy % 2, 12.0, 1.0)  # never steady
+
+    found = capacity(windows(load, shared(load, 20.0)))
+
+    assert found.knee is None
+    assert found.busy_load > found.safe_load
+    assert found.headroom is None
+    assert isinstance(more_jobs(found, np.full(30, 0.1), np.arange(30) % 10), Refusal)
 
 
 def test_a_knee_of_one_day_has_no_upper_bound():

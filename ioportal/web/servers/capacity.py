@@ -168,20 +168,23 @@ class CapacityPage:
         server = self.capacity
         if server is None:
             return ""
-        limit, headroom = map(self._per_second, (server.limit, server.headroom))
+        limit = self._per_second(server.limit)
         busy = f"The load of busy hours is {_rate(server.busy_load / server.cost_s)} {self.unit}"
         if server.knee is None:
+            beyond = "" if server.is_busy_load_seen else ", for which the latency is not known"
             return (
                 f"Safe up to {_rate(limit.value)} {self.unit}, the highest steady load seen. Until "
-                f"there the latency stayed near its baseline, so the capacity is unknown. {busy}."
+                f"there the latency stayed near its baseline, so the capacity is unknown. {busy}"
+                f"{beyond}."
             )
         carries = (
             f"{self.server.name} carries {_rate(limit.value)} {self.unit} "
             f"({_interval(limit)}) before {self._at_knee} as without load."
         )
-        if headroom.value <= 0:
+        left = limit.value - server.busy_load / server.cost_s
+        if left <= 0:
             return f"{carries} {busy}, so nothing is left."
-        return f"{carries} {busy}, so {_rate(headroom.value)} {self.unit} are left."
+        return f"{carries} {busy}, so {_rate(left)} {self.unit} are left."
 
     @property
     def _at_knee(self) -> str:
@@ -195,7 +198,7 @@ class CapacityPage:
         server = self.capacity
         if server is None:
             return []
-        limit, headroom = map(self._per_second, (server.limit, server.headroom))
+        limit = self._per_second(server.limit)
         reached = (
             f"in {server.slow_units} of {server.units} {server.resampled}"
             if server.knee
@@ -213,10 +216,7 @@ class CapacityPage:
             ("Highest safe load", f"{_rate(server.safe_load / server.cost_s)} {self.unit}"),
             ("Median load", f"{_rate(server.usual_load / server.cost_s)} {self.unit}"),
             ("Busy hours", f"{_rate(server.busy_load / server.cost_s)} {self.unit}"),
-            (
-                "Headroom in busy hours",
-                f"{'at least ' if server.knee is None else ''}{_rate(headroom.value)} {self.unit}",
-            ),
+            ("Headroom in busy hours", self._headroom(server)),
             *(
                 [("Registered capacity", f"{self.server.capacity_per_s:,} {self.unit}")]
                 if self.server.capacity_per_s
@@ -224,6 +224,12 @@ class CapacityPage:
             ),
             ("Cost of a request", f"{significant(server.cost_s * 1e6)} µs"),
         ]
+
+    def _headroom(self, server: Capacity) -> str:
+        if server.headroom is None:
+            return "unknown"
+        at_least = "at least " if server.knee is None else ""
+        return f"{at_least}{_rate(server.headroom.value / server.cost_s)} {self.unit}"
 
     @property
     def assumptions(self) -> list[str]:
@@ -423,7 +429,7 @@ class CapacityPage:
             "highest_safe_load": server.safe_load * rate,
             "median_load": server.usual_load * rate,
             "busy_load": server.busy_load * rate,
-            **_members("headroom", server.headroom.scaled(rate)),
+            **_members("headroom", server.headroom.scaled(rate) if server.headroom else None),
             "cost_us": server.cost_s * 1e6,
             "windows": server.windows,
             "excluded": server.excluded,
