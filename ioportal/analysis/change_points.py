@@ -6,8 +6,10 @@ with the least squares, at a penalty for each change.
 
 The penalty is `_PENALTY` times log(days), in units of the variance of a day. It was chosen by
 simulation (tests/analysis/test_change_points.py): less than one false change point in twenty quiet
-years. The variance and the correlation of neighbouring days follow from medians of differences, so
-that a few changes do not affect them; for correlated days the penalty is larger.
+years. The variance and the correlation of neighbouring days follow from quantiles of differences,
+so that a few changes do not affect them; for correlated days the penalty is larger. Where jobs are
+of two kinds, the median of some days is in one kind and of others in the other: the largest tenth
+of the differences shows this.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ _MIN_WEEKS = 4
 _MIN_DEVIATION = 0.02  # of logarithms, for days that hardly differ
 _MAX_CORRELATION = 0.8
 _MAD = 1.4826  # standard deviation / median absolute deviation of normal values
+_LARGE = 0.9  # quantile of the differences of neighbouring days
+_LARGE_DEVIATIONS = 1.6449  # that quantile of normal values, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,9 @@ def _noise(logs: Floats) -> tuple[float, float]:
         _MAD * float(np.median(np.abs(logs[lag:] - logs[:-lag]))) / np.sqrt(2) for lag in (1, _WEEK)
     )
     deviation = max(next_week, _MIN_DEVIATION)
-    return deviation, float(np.clip(1 - (next_day / deviation) ** 2, 0, _MAX_CORRELATION))
+    correlation = float(np.clip(1 - (next_day / deviation) ** 2, 0, _MAX_CORRELATION))
+    large = float(np.quantile(np.abs(np.diff(logs)), _LARGE)) / _LARGE_DEVIATIONS / np.sqrt(2)
+    return max(deviation, large), correlation
 
 
 def _large_changes(values: Floats, edges: list[int]) -> list[ChangePoint]:

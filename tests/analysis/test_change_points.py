@@ -70,6 +70,21 @@ def test_two_changes_within_two_days_are_both_found_where_days_differ_little():
     assert all(abs(day - 305) <= 2 for year in both for day, _ in year)
 
 
+@pytest.mark.parametrize("deviation", [0.03, 0.08])
+def test_days_whose_median_alternates_between_two_kinds_of_jobs_have_no_change_point(deviation):
+    days, jobs = np.arange(YEAR), 60
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        share = np.clip(rng.normal(0.5, deviation, (YEAR, 1)), 0, 1)
+        values = np.where(
+            rng.random((YEAR, jobs)) < share,
+            rng.lognormal(np.log(350), 0.05, (YEAR, jobs)),
+            rng.lognormal(np.log(20), 2, (YEAR, jobs)),
+        )
+
+        assert change_points(days, np.median(values, axis=1)) == []
+
+
 def test_outliers_are_no_change_points():
     days, medians = simulated(1, 0.2)
     medians[[40, 120, 250]] *= 20
