@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 
 _MAX_READS = 400  # of a server: a year by day
 
-# Only intervals between two polls inside of the range count. Each MDT has its own polls, so rates
-# are added up, not operations.
+# Only intervals between two polls inside of the range count. An interval has a row per basis. Each
+# MDT has its own polls, so rates are added up, not operations.
 _FILESYSTEMS = """
 SELECT filesystem_id, sum(operations / seconds), sum(operations), max(seconds)
 FROM (
-    SELECT filesystem_id, target_id, sum(metadata_operations)::float8 AS operations,
+    SELECT filesystem_id, target_id, sum(operations)::float8 AS operations,
         extract(epoch FROM sum("end" - start))::float8 AS seconds
-    FROM telemetry_iototal
-    WHERE start >= %(start)s AND "end" <= %(end)s AND start < %(end)s AND target_id <> 0
-        AND basis <> %(TOTAL)s
+    FROM (
+        SELECT filesystem_id, target_id, start, "end", sum(metadata_operations) AS operations
+        FROM telemetry_iototal
+        WHERE start >= %(start)s AND "end" <= %(end)s AND start < %(end)s AND target_id <> 0
+            AND basis <> %(TOTAL)s
+        GROUP BY 1, 2, 3, 4
+    ) intervals
     GROUP BY 1, 2
 ) targets
 WHERE seconds > 0

@@ -51,6 +51,7 @@ CURVE = {  # a row per bin of loads, ascending
 }
 KNEE_FACTOR = 2.0  # times as long as without load
 BIN_RATIO = 1.05  # upper / lower bound of a bin of loads
+WIDEST_BIN_RATIO = 1.5  # of joined bins
 MIN_BIN_WINDOWS = 8
 MIN_WINDOWS = 200
 MIN_LOAD_RATIO = 1.5  # highest / lowest load
@@ -62,6 +63,7 @@ BUSY_SHARE = 0.95  # of the hours have at most the busy load
 REPLICATES = 400
 _CALM_FACTOR = 1.25  # bins with up to so many times the lowest factor show that without load
 _FEWEST_CALM_BINS = 3
+_FEWEST_BINS = 2
 _INTERVAL = (0.025, 0.975)
 _MIN_FREE_US = 1_000.0  # usual time of free kinds in a window whose factor is known
 _HOUR = timedelta(hours=1)
@@ -181,18 +183,22 @@ class _Binned:
 
     @classmethod
     def of(cls, load: Floats, factor: Floats, unit: Ints) -> _Binned:
-        """Sort windows into bins of equal ratios, wide enough for `MIN_BIN_WINDOWS`."""
-        number = np.floor(np.log(load) / np.log(BIN_RATIO)).astype(np.int64)
+        """Sort windows into bins of loads with `MIN_BIN_WINDOWS`; leave out windows without one."""
+        step = np.log(BIN_RATIO)
+        number = np.floor(np.log(load) / step).astype(np.int64)
         values, inverse, counts = np.unique(number, return_inverse=True, return_counts=True)
-        bins, size = np.zeros(len(values), dtype=np.int64), 0
-        for n in range(1, len(values)):
-            size += counts[n - 1]
-            bins[n] = bins[n - 1] + (size >= MIN_BIN_WINDOWS)
-            size = 0 if size >= MIN_BIN_WINDOWS else size
-        if len(bins) and size + counts[-1] < MIN_BIN_WINDOWS:
-            bins[bins == bins[-1]] -= bins[-1] > 0  # too few windows at the highest loads
-        order = np.lexsort((factor, bins[inverse]))
-        edges = np.flatnonzero(np.diff(bins[inverse][order], prepend=-1))
+        widest = round(np.log(WIDEST_BIN_RATIO) / step)
+        bins, sizes, first = np.zeros(len(values), dtype=np.int64), [0], 0
+        for n, count in enumerate(counts):
+            if sizes[-1] >= MIN_BIN_WINDOWS or values[n] - values[first] >= widest:
+                sizes.append(0)
+                first = n
+            bins[n] = len(sizes) - 1
+            sizes[-1] += int(count)
+        bin_of = bins[inverse]
+        order = np.lexsort((factor, bin_of))
+        order = order[np.array(sizes)[bin_of[order]] >= MIN_BIN_WINDOWS]
+        edges = np.flatnonzero(np.diff(bin_of[order], prepend=-1))
         loads = _by_bin(load[order], edges, 0.5)
         return cls(load[order], factor[order], unit[order], edges, loads)
 
@@ -251,7 +257,12 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
     names = known[column].unique().sort().to_numpy()
     unit = np.searchsorted(names, steady[column].to_numpy())
     binned = _Binned.of(load, steady["factor"].to_numpy(), unit)
-    fit = _fitted(binned, np.ones(len(load)))
+    if len(binned.loads) < _FEWEST_BINS:
+        return Refusal(
+            f"Too few windows at similar loads: {MIN_BIN_WINDOWS} within a ratio of "
+            f"{WIDEST_BIN_RATIO:g} are needed."
+        )
+    fit = _fitted(binned, np.ones(len(binned.load)))
     hourly = known.group_by("hour", pl.col(column).alias("unit")).agg(
         load=pl.sum("work_us") / pl.sum("seconds") / US_PER_S
     )
@@ -275,7 +286,7 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
         busy_load=busy_load,
         cost_s=float(known.select((pl.col("work_us") / pl.col("requests")).median()).item())
         / US_PER_S,
-        windows=steady.height,
+        windows=len(binned.load),
         resampled=resampled,
         units=len(names),
         slow_units=len(np.unique(unit[is_slow])),

@@ -92,6 +92,16 @@ def test_headroom_is_unknown_if_busy_hours_are_beyond_the_steady_loads():
     assert isinstance(more_jobs(found, np.full(30, 0.1), np.arange(30) % 10), Refusal)
 
 
+def test_rare_loads_do_not_widen_the_bins_of_others():
+    load = daily(10, 3.0)
+    load[600:603] = 40.0  # steady, but less than 8 windows
+
+    found = capacity(windows(load, shared(load, 80.0)))
+
+    assert found.safe_load == pytest.approx(3.0, rel=0.03)
+    assert found.curve["load"].max() == pytest.approx(3.0, rel=0.03)
+
+
 def test_a_knee_of_one_day_has_no_upper_bound():
     load = daily(10, 3.0)
     load[5 * MINUTES : 5 * MINUTES + 60] = 5.0

@@ -27,9 +27,10 @@ def test_reads_reconcile(reads, reconcile):
 
 
 def test_the_load_of_a_site_is_by_filesystem_and_nfs_server(reads, ingest, logs):
-    for hour, opens in ((12, 0), (13, 7200)):
+    for hour, new in ((12, {}), (13, {"rm.0": {"unlink": 3600}})):
         at = f"2026-03-01T{hour}:00:00Z"
-        text = job_stats("lake-MDT0000", {"cp.0": {"open": 100 + opens}}, snapshot=moment(at))
+        entries = {"cp.0": {"open": 100 + (hour - 12) * 7200}, **new}
+        text = job_stats("lake-MDT0000", entries, snapshot=moment(at))
         ingest("job_stats", logs(f"{hour}.txt", text), at=at)
     drain(roll_up)
 
@@ -39,7 +40,7 @@ def test_the_load_of_a_site_is_by_filesystem_and_nfs_server(reads, ingest, logs)
     # The hour in which the NFS server booted does not count.
     assert loads([day, half_an_hour]) == [
         [
-            Load("lake", "filesystem", 2.0, 7200.0, 3600.0),
+            Load("lake", "filesystem", 3.0, 10_800.0, 3600.0),
             Load("nfs1", "NFS server", 0.6, 2160.0, 3600.0),
         ],
         [],

@@ -20,6 +20,10 @@ from ioportal.web.common.selection import SelectedJobs
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
+    from ioportal.studies.populations import JobKind
+
+# Pages with filters of jobs, by their URL names.
+_LISTS = ("job_list", "panda_list", "populations", "trends", "load_ramp", "ranking")
 _SAVED = re.compile(r"(?:.*/populations/)?(?P<slug>[-\w]+)/?", re.ASCII)
 
 
@@ -34,7 +38,7 @@ def read(user: User, text: str) -> DescribedPopulation:
     except ValueError:
         parts = urlsplit("")
     if not parts.query and "=" in text:
-        parts = parts._replace(path="/", query=text)
+        return _filtered(user, text)
     if match := _SAVED.fullmatch(parts.path):
         saved = Population.objects.visible_to(user).filter(slug=match["slug"]).first()
         if saved is None:
@@ -42,13 +46,33 @@ def read(user: User, text: str) -> DescribedPopulation:
         query = QueryDict(saved.query)
         selected = SelectedJobs(user, query, kind=kind_in(query))
         return describe(user, saved.name, selected)
-    query = QueryDict(parts.query)
-    is_panda_list = parts.path.startswith(reverse("panda_list"))
-    selected = SelectedJobs(user, query, kind=PANDA_JOBS if is_panda_list else kind_in(query))
-    if not parts.path.startswith("/") or not selected.is_valid:
+    if parts.path not in {"/", *map(reverse, _LISTS)}:
         raise ValidationError(
             f"{text[:64]!r} is neither a saved population nor the URL of a job list."
         )
+    query = QueryDict(parts.query)
+    is_panda_list = parts.path == reverse("panda_list")
+    return _selected(user, query, PANDA_JOBS if is_panda_list else kind_in(query))
+
+
+def _filtered(user: User, text: str) -> DescribedPopulation:
+    """Return the population of typed filters, whose names must be known."""
+    query = QueryDict(text)
+    kind = kind_in(query)
+    known = {"unit", *kind.filter_set.base_filters}
+    if unknown := [name for name in query if name not in known]:
+        raise ValidationError(
+            f"Unknown filter {unknown[0][:64]!r}. Filters of {kind.plural}: "
+            f"{', '.join(sorted(known))}."
+        )
+    return _selected(user, query, kind)
+
+
+def _selected(user: User, query: QueryDict, kind: JobKind) -> DescribedPopulation:
+    selected = SelectedJobs(user, query, kind=kind)
+    if not selected.is_valid:
+        [name, messages], *_ = selected.filter.form.errors.items()
+        raise ValidationError(f"Filter {name!r}: {' '.join(messages)}")
     return describe(user, population_text(selected.unit_query(), user), selected)
 
 

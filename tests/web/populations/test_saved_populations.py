@@ -95,8 +95,18 @@ def test_staff_manage_populations_of_former_users(client, alice, sam):
     assert "saved by a former user" in words_of(client.get("/populations/a/"))
 
 
-def test_invalid_filters_cannot_be_saved(as_alice):
-    page = as_alice.post("/populations/", {"name": "A", "query": "start=never"})
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("start=never", "Filter 'start'"),
+        ("usr=quist", "Unknown filter 'usr'. Filters of jobs: "),
+        ("unit=panda&queue=batch", "Unknown filter 'queue'. Filters of PanDA jobs: "),
+        ("start=2017-10-20&end=2017-10-10", "contradicts"),
+        ("/jobs/panda/?user=quist", "neither a saved population nor the URL of a job list"),
+    ],
+)
+def test_invalid_filters_cannot_be_saved(as_alice, text, reason):
+    page = as_alice.post("/populations/", {"name": "A", "query": text})
 
-    assert "is neither a saved population" in words_of(page)
+    assert reason in words_of(page)
     assert not Population.objects.exists()
