@@ -27,6 +27,7 @@ COPY_MAILS: Final = "ioportal.alerts.tasks.copy_mails"
 READ_BOUNCES: Final = "ioportal.alerts.tasks.read_bounces"
 WRITE_OWN_MAILS: Final = "ioportal.alerts.tasks.write_own_mails"
 RETAIN_MAILS: Final = "ioportal.alerts.tasks.retain_mails"
+MEASURE_MITIGATIONS: Final = "ioportal.alerts.tasks.measure_mitigations"
 
 # Tasks that connect to servers of others have a separate queue and worker: a server that does
 # not answer must not delay the stages.
@@ -53,4 +54,5 @@ def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
         READ_BOUNCES: timedelta(minutes=2),
         WRITE_OWN_MAILS: timedelta(minutes=1),
         RETAIN_MAILS: timedelta(days=1),
+        MEASURE_MITIGATIONS: timedelta(minutes=5),
     }

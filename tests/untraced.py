@@ -91,10 +91,15 @@ def store_calm_reads():
     )
 
 
+def calm_totals():
+    """Return the requests before the start, and their total wait in microseconds."""
+    return _CALM_READS * 1_000, _CALM_READS * 1_000 * CALM_US
+
+
 def reads(cleared_in=None, later=0):
     """Yield the time and the texts of job_stats and of service statistics of each read."""
     counts = dict.fromkeys((STORM, BYSTANDER, *ARRAY), 0)
-    requests, waited_us = _CALM_READS * 1_000, _CALM_READS * 1_000 * CALM_US
+    requests, waited_us = calm_totals()
     for minute in range(MINUTES + 1 + (CALM_MINUTES if later else 0)):
         stormers, total = STORMERS.get(minute, []), STORM_REQUESTS
         if minute > MINUTES:
@@ -109,10 +114,11 @@ def reads(cleared_in=None, later=0):
             waited_us += more * (SLOW_US if stormers and total >= STORM_REQUESTS else CALM_US)
         moment = START + minute * _MINUTE
         entries = {job: {"open": count} for job, count in counts.items()}
-        yield moment, job_stats(MDT, entries, snapshot=moment), _statistics(requests, waited_us)
+        yield moment, job_stats(MDT, entries, snapshot=moment), statistics(requests, waited_us)
 
 
-def _statistics(requests, waited_us):
+def statistics(requests, waited_us):
+    """Return the output of the service statistics."""
     return (
         "mds.MDS.mdt.stats=\n"
         f"req_waittime              {requests} samples [usec] 1 1 {waited_us} 1\n"

@@ -8,8 +8,8 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from ioportal.alerts import channel_messages, facts, planning
-from ioportal.alerts.models import Channel, NotificationCase
+from ioportal.alerts import channel_messages, decide, facts, planning
+from ioportal.alerts.models import Channel, Notification, NotificationCase
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.postgres.advisory_locks import Lock, hold
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _EVENTS = (CaseEvent.Kind.OPENED, CaseEvent.Kind.REOPENED, CaseEvent.Kind.ESCALATED)
-_CURRENT = {Case.State.OPEN, Case.State.ACKNOWLEDGED}
 
 
 class _Written:
@@ -28,10 +27,12 @@ class _Written:
         self._first: dict[tuple[int, int], int] = {}
         self._keys: set[str] = set()
         rows = NotificationCase.objects.filter(case__in=cases, notification__channel__isnull=False)
-        for channel, case, pk, key in rows.order_by("notification").values_list(
-            "notification__channel", "case", "notification", "notification__key"
+        names = ("channel", "pk", "key", "state")
+        for case, channel, pk, key, state in rows.order_by("notification").values_list(
+            "case", *(f"notification__{name}" for name in names)
         ):
-            self._first.setdefault((channel, case), pk)
+            if state != Notification.State.DISCARDED:
+                self._first.setdefault((channel, case), pk)
             self._keys.add(key)
 
     def first(self, channel: Channel, case: Case) -> int | None:
@@ -90,9 +91,7 @@ def _changed_at(now: datetime) -> dict[int, datetime]:
     fit = [
         each.case
         for each in planning.candidates(now)
-        if each.state in _CURRENT
-        and each.lag <= policy.fresh
-        and not any(silence.matches(each) for silence in silences)
+        if not decide.channel_objection(each, silences, policy, now)
     ]
     events = CaseEvent.objects.filter(case__in=fit, kind__in=_EVENTS).order_by()
     return dict(events.values_list("case").annotate(Max("at")))

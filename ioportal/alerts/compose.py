@@ -58,7 +58,7 @@ def about_cases(topics: Sequence[Topic], account: UserAccount) -> Content:
         if (image := topic.image)
     }
     context = {
-        "subject": _subject(topics),
+        "subject": subject(topics),
         "name": visible(account.greeting_name),
         "account": visible(account.name),
         "topics": [
@@ -103,7 +103,7 @@ def _wrapped(text: str) -> str:
     )
 
 
-def _subject(topics: Sequence[Topic]) -> str:
+def subject(topics: Sequence[Topic]) -> str:
     """Return the subject line: the finding, its place, and how many more."""
     case = topics[0].case
     named = f" named {case.application}" if case.application else ""

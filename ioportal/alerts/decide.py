@@ -263,6 +263,27 @@ def _objections(
     yield from _silenced(candidate, silences, now)
 
 
+def channel_objection(
+    candidate: Candidate, silences: Sequence[Silence], policy: Policy, now: datetime
+) -> str:
+    """Return why channels are not notified of a case; "": they may be."""
+    return next(_channel_objections(candidate, silences, policy, now), "")
+
+
+def _channel_objections(
+    candidate: Candidate, silences: Sequence[Silence], policy: Policy, now: datetime
+) -> Iterator[str]:
+    if candidate.is_notice:
+        yield "It is a notice."
+    if candidate.state not in {"open", "acknowledged"}:
+        yield f"The case is {candidate.state}."
+    if not candidate.has_findings:
+        yield "It has no finding on good data that still applies."
+    if candidate.lag > policy.fresh:
+        yield "Found in historical data that was loaded later."
+    yield from _silenced(candidate, silences, now)
+
+
 def refusal(candidate: Candidate, policy: Policy) -> str:
     """Return why not even staff may have a mail about a case written or sent; "": they may."""
     reasons = (*_unsound(candidate), *_unreachable(candidate, policy))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from django.db.models import Q
 
 from collectors.tables import UTC_US
-from ioportal.alerts.outcomes import Outcome, outcome
+from ioportal.alerts.outcomes import Outcome, is_lifted, outcome
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import JOB_EVIDENCE
 from ioportal.flags import evidence
+from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.jobs.runs import most_at_once
 from ioportal.reporting import formatting
 from ioportal.reporting.flag_values import unit_by
 
@@ -57,8 +61,23 @@ class Mailed:
 
 
 @dataclass(frozen=True)
+class Calm:
+    """The time without findings on a case's jobs.
+
+    Args:
+        since: the time of the mail, or of the latest finding since then.
+        jobs: that started since then and have ended, with good data.
+        at_once: how many of them ran at the same time.
+    """
+
+    since: datetime
+    jobs: int
+    at_once: int
+
+
+@dataclass(frozen=True)
 class Effect:
-    """Medians of a measure of the case's jobs before and after a mail.
+    """Medians of figures of the case's jobs before and after a mail, and the calm since then.
 
     A job that ran when the mail was sent belongs to those before it: the mail could not change it.
 
@@ -66,8 +85,10 @@ class Effect:
         mailed: the case and the time of the mail.
         jobs_before: with good data, within `BEFORE`.
         jobs_after: with good data.
-        before: median; None: no jobs.
-        after: median; None: no jobs.
+        before: median of the measure; None: no jobs.
+        after: the same of the jobs since the mail.
+        operations: medians of the metadata operations of a job, before and after.
+        calm: the time without findings.
     """
 
     mailed: Mailed
@@ -75,22 +96,39 @@ class Effect:
     jobs_after: int
     before: float | None
     after: float | None
+    operations: tuple[float | None, float | None]
+    calm: Calm
 
     @property
     def outcome(self) -> Outcome:
         """What became of the problem."""
         return outcome(self.before, self.after, self.jobs_after)
 
+    def is_lifted(self, now: datetime, after: timedelta) -> bool:
+        """Return whether the request of the mail no longer applies, `after` a time of calm."""
+        return is_lifted(self.outcome, self.calm.jobs, self.calm.since, now, after)
+
     @property
     def text(self) -> str:
         """The effect in words."""
-        before, after = (self._in_words(value) for value in (self.before, self.after))
+        measure = self.mailed.measure
+        changes = [self._change(measure, self.before, self.after)]
+        if measure != _TOTAL:
+            changes.append(self._change(_TOTAL, *self.operations))
         many = f"median of {self.jobs_before:,} before, {self.jobs_after:,} since then"
-        return f"{before} → {after} a job ({many})"
+        return f"{'; '.join(changes)} a job ({many})"
 
-    def _in_words(self, value: float | None) -> str:
-        unit = unit_by(self.mailed.rule, self.mailed.measure)
-        return formatting.with_unit(value, unit) if unit else formatting.UNKNOWN
+    def _change(self, measure: str, before: float | None, after: float | None) -> str:
+        unit = unit_by(self.mailed.rule, measure)
+        if unit is None:
+            return formatting.UNKNOWN
+        values = " → ".join(formatting.with_unit(value, unit) for value in (before, after))
+        has_fallen = before is not None and after and after < before
+        return (
+            f"{values}, {formatting.significant(before / after)} times less"
+            if has_fallen
+            else values
+        )
 
 
 def effects(mailed: Collection[Mailed], now: datetime) -> list[Effect]:
@@ -103,7 +141,29 @@ def effects(mailed: Collection[Mailed], now: datetime) -> list[Effect]:
     frame = _finished_jobs(
         {each.case.owner for each in mailed}, min(each.at for each in mailed) - BEFORE, now
     )
-    return [_effect(each, frame) for each in mailed]
+    found = _found_until(mailed, now)
+    return [_effect(each, frame, found[each.case.pk], now) for each in mailed]
+
+
+def _found_until(
+    mailed: Collection[Mailed], now: datetime
+) -> dict[int, list[tuple[datetime, datetime]]]:
+    """Return the findings of each case since its first mail: start of the job, latest data.
+
+    Of findings on groups of jobs, both are the time of the latest data.
+    """
+    first = min(each.at for each in mailed)
+    flags = Flag.objects.counted().filter(
+        Q(job=None) | Q(job__started_at__gte=first),
+        case__in={each.case.pk for each in mailed},
+        until__gt=first,
+        since__lt=now,
+    )
+    found: dict[int, list[tuple[datetime, datetime]]] = defaultdict(list)
+    rows = flags.order_by().values_list("case", "job__started_at", "until")
+    for case, started_at, until in rows:
+        found[case].append((started_at or until, until))
+    return found
 
 
 def _finished_jobs(owners: Collection[str], start: datetime, end: datetime) -> pl.DataFrame:
@@ -120,15 +180,29 @@ def _finished_jobs(owners: Collection[str], start: datetime, end: datetime) -> p
     )
 
 
-def _effect(mailed: Mailed, jobs: pl.DataFrame) -> Effect:
+def _effect(
+    mailed: Mailed,
+    jobs: pl.DataFrame,
+    found: Collection[tuple[datetime, datetime]],
+    now: datetime,
+) -> Effect:
     case, measure = mailed.case, pl.col(mailed.measure)
     ended, started = pl.col("until"), pl.col("started")
     own = jobs.filter(pl.col("owner") == case.owner, measure.is_not_null())
     if case.application:
         own = own.filter(pl.col("application") == case.application)
-    before = own.filter(ended >= mailed.at - BEFORE, started < mailed.at)[mailed.measure]
-    after = own.filter(started >= mailed.at)[mailed.measure]
-    return Effect(mailed, len(before), len(after), _median(before), _median(after))
+    before = own.filter(ended >= mailed.at - BEFORE, started < mailed.at)
+    after = own.filter(started >= mailed.at)
+    since = max([mailed.at, *(min(until, now) for at, until in found if at >= mailed.at)])
+    calm = own.filter(started >= since)
+    return Effect(
+        mailed,
+        len(before),
+        len(after),
+        *(_median(each[mailed.measure]) for each in (before, after)),
+        operations=(_median(before[_TOTAL]), _median(after[_TOTAL])),
+        calm=Calm(since, len(calm), most_at_once(calm.select("started", "until").iter_rows())),
+    )
 
 
 def _median(values: pl.Series) -> float | None:

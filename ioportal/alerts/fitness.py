@@ -1,4 +1,7 @@
-"""Whether a mail may still be sent: checked when staff release it, and just before it is sent."""
+"""Whether a mail or a message to a channel may still be sent.
+
+It is checked when staff release it, and just before each attempt.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:
     from ioportal.alerts.decide import Candidate
+    from ioportal.alerts.models import Channel
 
 _GONE = "The case that it is about no longer exists."
 _Kind = Notification.Kind
@@ -29,9 +33,9 @@ def address_now(mail: Notification) -> str:
 
 
 def objection(mail: Notification) -> str:
-    """Return why a mail must not be sent any more; "": it may be. Channels have no objections."""
-    if mail.channel_id:
-        return ""
+    """Return why a notification must not be sent any more; "": it may be."""
+    if mail.channel:
+        return _of_message(mail, mail.channel)
     address = address_now(mail)
     if not address:
         return f"{mail.recipient} has no mail address."
@@ -48,6 +52,19 @@ def _of_follow_up(mail: Notification) -> str:
     """Return the objection to a follow-up: to all cases of its mail, or the mail's absence."""
     objections = _objections(mail.follows, is_followed_up=True) if mail.follows else [_GONE]
     return "" if "" in objections else objections[0]
+
+
+def _of_message(message: Notification, channel: Channel) -> str:
+    """Return the objection to a message to a channel; a test message, without a key, has none."""
+    if not message.key:
+        return ""
+    if not channel.enabled:
+        return "The channel is disabled."
+    now, policy = timezone.now(), facts.current_policy()
+    about = facts.candidates(Case.objects.filter(notifications__notification=message))
+    if not about:
+        return _GONE
+    return decide.channel_objection(about[0], facts.silences(now), policy, now)
 
 
 def _objections(mail: Notification, *, is_followed_up: bool = False) -> list[str]:

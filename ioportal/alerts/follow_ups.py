@@ -1,42 +1,47 @@
-"""Follow-ups: whether mails helped, and what recipients and staff are told then.
+"""Follow-ups: whether mails helped, and the messages to recipients and staff about it.
 
-A mail is watched for some weeks. Once its recipient's jobs have improved, he is thanked. If they do
-not change, he is reminded once; later the history of the cases says that staff should contact him.
+A mail is watched for some weeks. Once its recipient's jobs have improved, the recipient is thanked,
+and after some time without findings gets the green light: the request of the mail no longer
+applies. If the jobs do not change, there is one reminder; later the history of the cases asks staff
+to contact the user.
 What withholds or delays mails about cases does so with follow-ups, and the reason is stored.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ioportal.alerts import answers, compose, decide, facts, reasons
+from ioportal.alerts import compose, decide, facts, follow_up_content, reasons
 from ioportal.alerts.decide import Mode, Verdict
 from ioportal.alerts.effects import Mailed, effects
 from ioportal.alerts.fitness import as_followed_up
+from ioportal.alerts.follow_up_content import FollowedCase, FollowedMail
 from ioportal.alerts.models import Answer, Notification, NotificationCase
 from ioportal.alerts.outcomes import Outcome, Step, next_step
 from ioportal.flags.models import Case, CaseEvent
 from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site.models import UserAccount
-from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
+    from ioportal.alerts.decide import Policy
+    from ioportal.alerts.effects import Effect
+
 _DAY = timedelta(days=1)
-_WATCHED = timedelta(days=60)
+WATCHED = timedelta(days=60)
 _State = Notification.State
-_SUBJECT = 200
-_STEPS = {
+STEPS = {
     Step.THANKS: "The jobs have improved: the user is thanked.",
+    Step.GREEN_LIGHT: "The jobs have improved, without findings: the request no longer applies.",
     Step.REMINDER: "The jobs have not changed: the user is reminded.",
     Step.ESCALATION: "The jobs have not changed since the reminder: contact the user.",
 }
@@ -51,8 +56,16 @@ def follow_up(now: datetime | None = None) -> int:
         hold(Lock.ALERTS)
         now = now or timezone.now()
         by_mail = _with_effects(now)
-        gates = _Gates([row.case_id for rows in by_mail.values() for row in rows], now)
-        return sum(_take(mail, about, gates) for mail, about in by_mail.items())
+        gates = _Gates([each.row.case_id for about in by_mail.values() for each in about], now)
+        return sum(_take(mail, about, gates) for mail, about in _latest(by_mail))
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A case that a mail was about, and what changed since then."""
+
+    row: NotificationCase
+    effect: Effect
 
 
 class _Gates:
@@ -87,66 +100,99 @@ class _Gates:
         self._mailed.append(decide.Mailed(mail.recipient, place, self.now))
 
 
-def _with_effects(now: datetime) -> dict[Notification, list[NotificationCase]]:
+def _with_effects(now: datetime) -> dict[Notification, list[_Watched]]:
     """Return the cases of watched mails that still belong to the recipient, with their effects."""
     watched = NotificationCase.objects.filter(
         case__owner=F("notification__recipient"),
         notification__kind=Notification.Kind.CASES,
         notification__state__in=[_State.SENT, _State.UNCERTAIN],
-        notification__finished_at__gt=now - _WATCHED,
+        notification__finished_at__gt=now - WATCHED,
     )
     rows = list(watched.select_related("notification__filesystem", "case").order_by("pk"))
+    mailed = [Mailed(row.case, sent_at(row.notification)) for row in rows]
     by_mail = defaultdict(list)
-    for row, effect in zip(rows, effects(_mailed(rows), now), strict=True):
+    for row, effect in zip(rows, effects(mailed, now), strict=True):
         row.outcome, row.effect = effect.outcome, effect.text
-        by_mail[row.notification].append(row)
+        by_mail[row.notification].append(_Watched(row, effect))
     NotificationCase.objects.bulk_update(rows, ["outcome", "effect"])
     return by_mail
 
 
-def _mailed(rows: Iterable[NotificationCase]) -> list[Mailed]:
-    return [
-        Mailed(row.case, row.notification.finished_at)
-        for row in rows
-        if row.notification.finished_at
-    ]
+def _latest(
+    by_mail: Mapping[Notification, list[_Watched]],
+) -> Iterator[tuple[Notification, list[_Watched]]]:
+    """Yield the mails with those cases that no later mail is about: follow-ups are not repeated."""
+    last = {each.row.case_id: mail for mail, about in by_mail.items() for each in about}
+    for mail, about in by_mail.items():
+        yield mail, [each for each in about if last[each.row.case_id] == mail]
 
 
-def _take(mail: Notification, about: list[NotificationCase], gates: _Gates) -> bool:
+def sent_at(mail: Notification) -> datetime:
+    """Return when a mail was sent, which has been."""
+    assert mail.finished_at is not None  # noqa: S101
+    return mail.finished_at
+
+
+def _take(mail: Notification, about: list[_Watched], gates: _Gates) -> bool:
     """Take the step that is due after a mail; return whether there was one."""
-    fit = [row for row in about if not gates.objection(row.case_id)]
-    withheld = [row for row in about if gates.objection(row.case_id)]
-    if withheld and _due_step(mail, about, gates) is not Step.NONE:
-        objections = {row.case_id: gates.objection(row.case_id) for row in withheld}
+    fit = [each for each in about if not gates.objection(each.row.case_id)]
+    keys = [each.row.case_id for each in about]
+    objections = {case: reason for case in keys if (reason := gates.objection(case))}
+    if objections and _due_step(mail, about, gates) is not Step.NONE:
         _store_reasons(Verdict.WITHHELD, objections)
     step = _due_step(mail, fit, gates)
     if step is Step.NONE:
         return False
     if step is not Step.ESCALATION:
         if delay := gates.delay(mail.recipient):
-            _store_reasons(Verdict.LATER, {row.case_id: delay for row in fit})
+            _store_reasons(Verdict.LATER, {each.row.case_id: delay for each in fit})
             return False
         _write(mail, step, fit, gates)
     mail.step, mail.stepped_at = step, gates.now
     mail.save(update_fields=["step", "stepped_at"])
     CaseEvent.objects.bulk_create(
-        CaseEvent(case=row.case, kind=CaseEvent.Kind.FOLLOWED_UP, text=_event_text(row, step))
-        for row in fit
+        CaseEvent(
+            case=each.row.case,
+            kind=CaseEvent.Kind.FOLLOWED_UP,
+            text=f"{STEPS[step]} Since the mail: {each.effect.text}.",
+        )
+        for each in fit
     )
     return True
 
 
-def _due_step(mail: Notification, about: list[NotificationCase], gates: _Gates) -> Step:
+def _due_step(mail: Notification, about: list[_Watched], gates: _Gates) -> Step:
     answer = mail.answers.first()
-    last_at = mail.stepped_at or mail.finished_at
-    assert last_at is not None  # noqa: S101  (it was sent)
-    return next_step(
-        [Outcome(row.outcome) for row in about],
-        Step(mail.step),
-        last_at,
+    return due_step(
+        [each.effect for each in about],
+        gates.policy,
         gates.now,
-        after=gates.policy.follow_up_after,
+        last=Step(mail.step),
+        last_at=mail.stepped_at or sent_at(mail),
         is_disputed=bool(answer and answer.kind == Answer.Kind.WRONG),
+    )
+
+
+def due_step(
+    found: list[Effect],
+    policy: Policy,
+    now: datetime,
+    *,
+    last: Step,
+    last_at: datetime,
+    is_disputed: bool,
+) -> Step:
+    """Return the step that is due after a mail with some effects; arguments as of `next_step`."""
+    improved = [each for each in found if each.outcome is Outcome.IMPROVED]
+    after = policy.follow_up_after
+    return next_step(
+        [each.outcome for each in found],
+        last,
+        last_at,
+        now,
+        after=after,
+        is_disputed=is_disputed,
+        are_lifted=all(each.is_lifted(now, after) for each in improved),
     )
 
 
@@ -156,28 +202,30 @@ def _store_reasons(verdict: Verdict, by_case: dict[int, str]) -> None:
     )
 
 
-def _event_text(about: NotificationCase, step: Step) -> str:
-    return f"{_STEPS[step]} Since the mail: {about.effect}."
-
-
-def _write(mail: Notification, step: Step, about: list[NotificationCase], gates: _Gates) -> None:
+def _write(mail: Notification, step: Step, about: list[_Watched], gates: _Gates) -> None:
     """Write the follow-up of a mail."""
     account = UserAccount.objects.get(name=mail.recipient)
-    context = {
-        "subject": f"Re: {mail.subject}"[:_SUBJECT],
-        "name": visible(account.greeting_name),
-        "account": visible(account.name),
-        "sent_at": mail.finished_at,
-        "is_thanks": step is Step.THANKS,
-        "cases": [
-            (visible(row.case.title), row.effect, f"{settings.PORTAL_URL}/cases/{row.case_id}/")
-            for row in about
+    calm_time = gates.policy.follow_up_after
+    content = follow_up_content.content(
+        step,
+        FollowedMail(
+            mail.subject,
+            sent_at(mail),
+            mail.text.startswith(compose.SIMULATED),
+            mail.answers.first(),
+            calm_time,
+        ),
+        [
+            FollowedCase(
+                each.effect,
+                each.row.request,
+                step is Step.GREEN_LIGHT and each.effect.is_lifted(gates.now, calm_time),
+            )
+            for each in about
         ],
-        "simulated": mail.text.startswith(compose.SIMULATED),
-        "answers": answers.PLACES,
-    }
-    content = compose.rendered("alerts/follow_up", context)
-    is_draft = Mode.APPROVAL in {gates.policy.mode(row.case.rule) for row in about}
+        account,
+    )
+    is_draft = Mode.APPROVAL in {gates.policy.mode(each.row.case.rule) for each in about}
     Notification.objects.create(
         kind=Notification.Kind.FOLLOW_UP,
         follows=mail,
@@ -187,7 +235,7 @@ def _write(mail: Notification, step: Step, about: list[NotificationCase], gates:
         subject=content.subject,
         text=content.text,
         html=content.html,
-        reason=_STEPS[step],
+        reason=STEPS[step],
         state=_State.DRAFT if is_draft else _State.WAITING,
         next_attempt_at=None if is_draft else gates.now,
     )

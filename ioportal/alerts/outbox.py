@@ -156,6 +156,7 @@ def _withdraw(notification: Notification, mine: NotificationQuerySet, objection:
         claim=None,
         next_attempt_at=None,
         finished_at=timezone.now(),
+        **({"key": ""} if notification.channel else {}),  # it may be written again
     )
     log.info("notification_unfit", notification=notification.pk, reason=objection)
 

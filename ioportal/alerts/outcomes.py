@@ -27,6 +27,7 @@ class Step(StrEnum):
 
     NONE = ""
     THANKS = "thanks"
+    GREEN_LIGHT = "green light"  # thanks, and the request of the mail no longer applies
     REMINDER = "reminder"
     ESCALATION = "escalation"  # staff should contact the user
 
@@ -46,6 +47,21 @@ def outcome(before: float | None, after: float | None, jobs_after: int) -> Outco
     return Outcome.PARTLY if after < before else Outcome.UNCHANGED
 
 
+def is_lifted(
+    found: Outcome, calm_jobs: int, calm_since: datetime, now: datetime, after: timedelta
+) -> bool:
+    """Return whether the request of a mail no longer applies.
+
+    Args:
+        found: what became of the problem.
+        calm_jobs: the number of jobs without a finding since `calm_since`.
+        calm_since: when the mail was sent, or the latest finding since then.
+        now: the current time.
+        after: minimum time without findings.
+    """
+    return found is Outcome.IMPROVED and calm_jobs >= _ENOUGH and now >= calm_since + after
+
+
 def next_step(
     outcomes: Collection[Outcome],
     last: Step,
@@ -54,6 +70,7 @@ def next_step(
     *,
     after: timedelta,
     is_disputed: bool,
+    are_lifted: bool = False,
 ) -> Step:
     """Return what happens now after a mail.
 
@@ -64,12 +81,15 @@ def next_step(
         now: the current time.
         after: time that a user has for changes.
         is_disputed: whether the user answered that the mail is wrong: staff decide then.
+        are_lifted: whether the requests about all improved cases no longer apply.
     """
     known = {each for each in outcomes if each is not Outcome.UNKNOWN}
-    if is_disputed or not known or last in {Step.THANKS, Step.ESCALATION}:
+    if is_disputed or not known or last in {Step.GREEN_LIGHT, Step.ESCALATION}:
         return Step.NONE
     if known == {Outcome.IMPROVED}:
-        return Step.THANKS
-    if Outcome.UNCHANGED not in known or now < last_at + after:
+        if are_lifted:
+            return Step.GREEN_LIGHT
+        return Step.NONE if last is Step.THANKS else Step.THANKS
+    if last is Step.THANKS or Outcome.UNCHANGED not in known or now < last_at + after:
         return Step.NONE
     return Step.ESCALATION if last is Step.REMINDER else Step.REMINDER

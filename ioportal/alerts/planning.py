@@ -169,6 +169,7 @@ def _write(
             case=topic.case,
             value=cases[topic.case.pk].value,
             rule_version=topic.summary.worst.rule_version if topic.summary.worst else 0,
+            request=topic.request,
         )
         for topic in about
     )

@@ -1,4 +1,4 @@
-"""Celery tasks: addresses, decisions about mails, digests, copies, delivery, and bounces."""
+"""Celery tasks of mails, from addresses and decisions to delivery and bounces."""
 
 from celery import shared_task
 from django.db import OperationalError
@@ -15,8 +15,10 @@ from ioportal.alerts import (
     retention,
 )
 from ioportal.alerts.digests import schedule
+from ioportal.reporting import past_effects
 from ioportal.stage_runs import drain, drain_alone, failures_recorded
 
+_MEASURED_AT_ONCE = 5  # mitigations: each takes a second or two
 OUTWARD_LIMIT_S = 300  # of tasks that connect to other servers: above their own time limits
 
 
@@ -78,6 +80,13 @@ def write_own_mails() -> None:
     """Write the mails that users asked for about their own jobs."""
     with failures_recorded("mails on request"):
         own_mails.write()
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def measure_mitigations() -> None:
+    """Measure some mitigations, whose effects mails and pages of cases quote."""
+    with failures_recorded("effects of mitigations"):
+        past_effects.measure_next(_MEASURED_AT_ONCE)
 
 
 @shared_task

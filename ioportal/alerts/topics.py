@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -28,8 +27,8 @@ from ioportal.charts import images
 from ioportal.flags import evidence, history
 from ioportal.flags.models import Case, Flag, JobEvidence
 from ioportal.jobs.models import Job
-from ioportal.jobs.runs import KNOWN_UNTIL
-from ioportal.reporting import episode_texts, flags, service_jobs
+from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
+from ioportal.reporting import episode_texts, flags, past_effects, service_jobs
 from ioportal.reporting.cases import Figures, summaries, with_places
 from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.flag_values import in_words, threshold_in_words, title_of
@@ -37,7 +36,7 @@ from ioportal.reporting.formatting import percent, rough_duration, significant
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
     from datetime import datetime
 
     from django.contrib.auth.models import User
@@ -72,6 +71,11 @@ class Topic:
         """The finding and its place."""
         place = f" on {self.case.filesystem}" if self.case.filesystem else ""
         return visible(f"{self.case.title}{place}")
+
+    @property
+    def until(self) -> datetime:
+        """The end of the worst finding."""
+        return self._worst.until
 
     @property
     def why(self) -> str:
@@ -159,7 +163,7 @@ class Topic:
         keys = self._jobs["subject"].cast(pl.Int64).to_list()
         jobs = Job.objects.filter(pk__in=keys, started_at__isnull=False)
         runs = jobs.values_list("started_at", KNOWN_UNTIL)
-        return _most_at_once([(start, end) for start, end in runs if start < end])
+        return most_at_once((start, end) for start, end in runs if start < end)
 
     @property
     def _number(self) -> str:
@@ -192,6 +196,11 @@ class Topic:
         failed = (counted["count_open"] - counted["count_close"]).clip(lower_bound=0)
         long = self._jobs.filter(pl.col("duration_s") >= _LONG_S)
         return remedies.ranked(counts, _total(long["startup_operations"]), _total(failed))
+
+    @cached_property
+    def helped(self) -> list[str]:
+        """What helped with the same kind of finding before."""
+        return past_effects.that_helped(self.case)
 
     @property
     def facts(self) -> list[str]:
@@ -228,7 +237,13 @@ class Topic:
         if not frequent:
             return []
         whose = f"{self._these_jobs}{self._counted_until}"
-        return [f"Metadata operations of {whose}: {total:,.0f} ({shares})"]
+        median = "" if self._is_one_job else f", median {self._median_operations:,.0f} a job"
+        return [f"Metadata operations of {whose}: {total:,.0f}{median} ({shares})"]
+
+    @property
+    def _median_operations(self) -> float:
+        median: Any = self._jobs["metadata_operations"].median()
+        return float(median or 0)
 
     @property
     def _counted_until(self) -> str:
@@ -372,12 +387,6 @@ def _peak(job: int) -> _Peak | None:
     place, start = row.filesystem_id, end - PEAK_SPAN
     share = job_operations.job_share(job, place, start, end) if place else None
     return _Peak(operations / PEAK_SPAN.total_seconds(), share)
-
-
-def _most_at_once(runs: Sequence[tuple[datetime, datetime]]) -> int:
-    """Return the largest number of runs at a time; one that starts as another ends comes after."""
-    changes = sorted([(start, 1) for start, _ in runs] + [(end, -1) for _, end in runs])
-    return max(accumulate(change for _, change in changes), default=0)
 
 
 def _total(values: pl.Series) -> float:

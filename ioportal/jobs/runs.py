@@ -1,7 +1,8 @@
-"""Database expressions for run times and node hours of jobs."""
+"""Run times and node hours of jobs as database expressions, and their concurrency."""
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from django.db.models import (
@@ -19,6 +20,7 @@ from django.db.models.functions import Cast, Coalesce, Greatest, Least, NullIf
 from ioportal.jobs.models import JobStatistics
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from django.db.models.expressions import Combinable
@@ -57,3 +59,9 @@ def node_hours(start: datetime | None = None, end: datetime | None = None) -> Co
         output_field=FloatField(),
     )
     return NODES * inside_s / 3600.0
+
+
+def most_at_once(runs: Iterable[tuple[datetime, datetime]]) -> int:
+    """Return the largest number of runs at a time; one that starts as another ends comes after."""
+    changes = sorted(change for start, end in runs for change in ((start, 1), (end, -1)))
+    return max(accumulate(step for _, step in changes), default=0)

@@ -312,10 +312,10 @@ _COLUMNS = (
     "opened_at",
     "recent",
     "before",
-    "advice",
     "simulated",
 )
 _STAFF_COLUMNS = (
+    "advice",
     "suppressed",
     "muted_until",
     "assignee",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ioportal.reporting.flags import FlagSummary
 
 _STAFF_EVENTS = {FlagEvent.Kind.SUPPRESSED}
+_WITH_ADVICE = {FlagEvent.Kind.OPENED, FlagEvent.Kind.GREW}
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,22 @@ def figures(flag: Flag) -> list[Figure]:
 
 
 def events(flag: Flag, user: User) -> Iterable[FlagEvent]:
-    """Return a flag's events in order; only staff see when it was suppressed."""
+    """Return a flag's events in order; only staff see when it was suppressed, and the advice."""
     rows = flag.events.order_by("pk")
-    return rows if user.is_staff else rows.exclude(kind__in=_STAFF_EVENTS)
+    if user.is_staff:
+        return rows
+    public = list(rows.exclude(kind__in=_STAFF_EVENTS))
+    for event in public:
+        if event.kind in _WITH_ADVICE:
+            event.text = ""
+    return public
 
 
 def facts(summary: FlagSummary, user: User) -> dict[str, Any]:
     """Return a flag and its evidence under stable names."""
     flag = summary.flag
     return {
-        **{name: flags.fact(summary, name) for name in flags.COLUMNS},
+        **{name: flags.fact(summary, name) for name in flags.columns(user)},
         "rule_version": flag.rule_version,
         "numbers": flag.numbers,
         "thresholds": flag.thresholds,

@@ -167,7 +167,7 @@ def is_simulated(flag: Flag) -> bool:
     return annotated.user_is_simulated or any(place.simulated for place in places if place)
 
 
-COLUMNS = (  # of exports; names are stable
+_COLUMNS = (
     "id",
     "case",
     "severity",
@@ -189,9 +189,9 @@ COLUMNS = (  # of exports; names are stable
     "opened_at",
     "ended_at",
     "ending",
-    "advice",
     "simulated",
 )
+_STAFF_COLUMNS = ("advice",)
 _COMPUTED: dict[str, Callable[[FlagSummary], Any]] = {
     "id": lambda summary: summary.flag.pk,
     "case": lambda summary: summary.flag.case_id,
@@ -203,8 +203,13 @@ _COMPUTED: dict[str, Callable[[FlagSummary], Any]] = {
 }
 
 
+def columns(user: User) -> tuple[str, ...]:
+    """Return the columns that exports of flags have for a user; names are stable."""
+    return (*_COLUMNS, *(_STAFF_COLUMNS if user.is_staff else ()))
+
+
 def fact(summary: FlagSummary, name: str) -> Any:
-    """Return the value of one of `COLUMNS`."""
+    """Return the value of one of `columns`."""
     if name in _COMPUTED:
         return _COMPUTED[name](summary)
     value = getattr(summary.flag, name)

@@ -158,6 +158,55 @@ def test_nothing_is_sent_about(storm, channel, change):
     assert channel_planning.plan() == 0
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(
+            lambda: Case.objects.update(
+                state="resolved", resolution="So.", resolved_by="sam", resolved_at=timezone.now()
+            ),
+            "The case is resolved.",
+            id="resolved",
+        ),
+        pytest.param(
+            lambda: Flag.objects.update(suppression_reasons=["Other nodes."]),
+            "no finding on good data",
+            id="contradicted",
+        ),
+        pytest.param(
+            lambda: Silence.objects.create(until=timezone.now() + timedelta(days=1), reason="Test"),
+            "Silenced until",
+            id="silenced",
+        ),
+        pytest.param(
+            lambda: Channel.objects.update(enabled=False), "The channel is disabled.", id="disabled"
+        ),
+        pytest.param(lambda: Case.objects.all().delete(), "no longer exists", id="deleted"),
+    ],
+)
+def test_a_stale_message_is_discarded_with_the_reason(storm, channel, receiver, change, reason):
+    channel("chat")
+    channel_planning.plan()
+    change()
+
+    message = send()
+    assert (message.state, receiver.received) == (State.DISCARDED, [])
+    assert reason in message.response
+
+
+def test_a_message_that_was_stale_is_written_again(storm, channel, receiver):
+    channel("chat")
+    channel_planning.plan()
+    Case.objects.update(state="muted", muted_until=timezone.now() + timedelta(days=1))
+    send()
+    assert channel_planning.plan() == 0
+    Case.objects.update(state="open", muted_until=None)
+
+    assert channel_planning.plan() == 1
+    assert send().state == State.SENT
+    assert len(receiver.received) == 1
+
+
 def test_an_enabled_channel_gets_only_new_events(storm, channel):
     created = channel(enabled=False)
     created.enabled = True

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ioportal.alerts.outcomes import Outcome, Step, next_step, outcome
+from ioportal.alerts.outcomes import Outcome, Step, is_lifted, next_step, outcome
 
 NOW = datetime(2017, 7, 20, 12, 0, tzinfo=UTC)
 WEEK = timedelta(days=7)
@@ -45,6 +45,36 @@ def test_the_next_step_follows_from_the_outcomes(outcomes, last, days, expected)
     last_at = NOW - timedelta(days=days)
 
     assert next_step(outcomes, last, last_at, NOW, after=WEEK, is_disputed=False) is expected
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (Step.NONE, Step.GREEN_LIGHT),
+        (Step.THANKS, Step.GREEN_LIGHT),
+        (Step.REMINDER, Step.GREEN_LIGHT),
+        (Step.GREEN_LIGHT, Step.NONE),
+    ],
+)
+def test_a_lifted_request_gets_the_green_light_once(last, expected):
+    step = next_step(
+        [Outcome.IMPROVED], last, NOW, NOW, after=WEEK, is_disputed=False, are_lifted=True
+    )
+
+    assert step is expected
+
+
+@pytest.mark.parametrize(
+    ("found", "jobs", "days", "expected"),
+    [
+        pytest.param(Outcome.IMPROVED, 3, 7, True, id="a calm week"),
+        pytest.param(Outcome.IMPROVED, 3, 6, False, id="a finding six days ago"),
+        pytest.param(Outcome.IMPROVED, 2, 30, False, id="too few jobs"),
+        pytest.param(Outcome.PARTLY, 9, 30, False, id="little better"),
+    ],
+)
+def test_a_request_is_lifted_by_calm_jobs(found, jobs, days, expected):
+    assert is_lifted(found, jobs, NOW - timedelta(days=days), NOW, WEEK) is expected
 
 
 @pytest.mark.parametrize("found", Outcome)

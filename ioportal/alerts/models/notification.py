@@ -158,6 +158,7 @@ class NotificationCase(models.Model):
     case = models.ForeignKey(Case, models.CASCADE, related_name="notifications")
     value = models.FloatField()
     rule_version = models.PositiveSmallIntegerField()
+    request = models.CharField(max_length=600, blank=True)  # to the recipient; "": none
     # What changed since the mail: `ioportal.alerts.effects`.
     outcome = models.CharField(
         max_length=16,

@@ -15,7 +15,7 @@ from ioportal.alerts.models import Answer, CaseDecision, Notification, Notificat
 from ioportal.alerts.topics import topics
 from ioportal.flags import latest_data
 from ioportal.flags.models import Case, CaseEvent, Flag
-from ioportal.reporting import flags
+from ioportal.reporting import flags, past_effects
 from ioportal.reporting.cases import (
     columns,
     current_impacts,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ioportal.flags.models import FlagQuerySet
     from ioportal.reporting.cases import CaseSummary
     from ioportal.reporting.flags import FlagSummary
+    from ioportal.reporting.past_effects import PastEffect
 
 PER_PAGE = 40
 _LISTED_CASES = 10
@@ -83,11 +84,12 @@ class CasePage:
         return flags.summaries(self.page.object_list, self._user)
 
     def export_rows(self) -> Iterator[list[Any]]:
-        """Yield the values of `flags.COLUMNS` for each flag."""
+        """Yield the values of `flags.columns` for each flag."""
+        names = flags.columns(self._user)
         rows = self._flags.iterator(_ROWS_AT_ONCE)
         while batch := list(islice(rows, PER_PAGE)):
             for row in flags.summaries(batch, self._user):
-                yield [flags.fact(row, name) for name in flags.COLUMNS]
+                yield [flags.fact(row, name) for name in names]
 
     @cached_property
     def mails(self) -> list[NotificationCase]:
@@ -161,6 +163,11 @@ class CasePage:
         """The mitigations that were logged from it, for staff."""
         logged = Mitigation.objects.visible_to(self._user).filter(case_key=self.case.pk)
         return list(logged) if self._user.is_staff else []
+
+    @cached_property
+    def past_effects(self) -> list[tuple[Mitigation, PastEffect]]:
+        """Effects of past mitigations of the same kind of finding, or of its owner."""
+        return past_effects.for_case(self.case)
 
     @cached_property
     def fixes(self) -> set[int]:

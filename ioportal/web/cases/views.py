@@ -102,7 +102,7 @@ def case_flags(request: UserRequest, pk: int) -> HttpResponseBase:
     page = CasePage(request.user, pk, request.GET)
     about = {"case": pk, "title": page.case.title, "simulated": page.simulated}
     rows = page.export_rows()
-    return exports.response(request, f"case-{pk}-flags", about, flags.COLUMNS, rows)
+    return exports.response(request, f"case-{pk}-flags", about, flags.columns(request.user), rows)
 
 
 @require_safe

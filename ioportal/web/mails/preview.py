@@ -1,9 +1,10 @@
-"""The mail about a case or a flag as it would be written now, for staff."""
+"""The mail about a case or a flag as it would be written now, and follow-ups, for staff."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
@@ -11,9 +12,11 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from ioportal.alerts import compose, planning
+from ioportal.alerts.outcomes import Step
 from ioportal.alerts.topics import topics
 from ioportal.flags.models import Case, Flag
 from ioportal.site.models import UserAccount
+from ioportal.web.mails.follow_up_preview import FollowUpPreview, MailForm
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -27,7 +30,7 @@ _DIGITS = 18
 
 
 class Preview:
-    """A mail about ``case`` or ``flag`` of the URL.
+    """A mail about ``case`` or ``flag`` of the URL; of a case, ``step`` selects a follow-up.
 
     Raises:
         PermissionDenied: the reader is not staff.
@@ -41,11 +44,30 @@ class Preview:
         self.flag = get_object_or_404(Flag, pk=_key(flag)) if flag else None
         case = self.flag.case_id if self.flag else _key(query.get("case", ""))
         self.case = get_object_or_404(Case, pk=case)
+        self.form = None if self.flag else MailForm(query)
+        self._choice = self.form.cleaned_data if self.form and self.form.is_valid() else {}
 
     @property
     def query(self) -> str:
         """The query of the addresses of this preview."""
-        return f"flag={self.flag.pk}" if self.flag else f"case={self.case.pk}"
+        if self.flag:
+            return f"flag={self.flag.pk}"
+        chosen = {name: value for name, value in self._choice.items() if value}
+        times = {name: value.isoformat() for name, value in chosen.items() if name != "step"}
+        return urlencode({"case": self.case.pk, **chosen, **times})
+
+    @cached_property
+    def follow_up(self) -> FollowUpPreview | None:
+        """The selected follow-up; None: the first mail is selected.
+
+        Raises:
+            Http404: the case has no owner, or no evidence on good data.
+        """
+        choice = self._choice
+        if not choice.get("step"):
+            return None
+        step = Step(choice["step"])
+        return FollowUpPreview(self.case, self.account, step, choice["sent"], choice["at"])
 
     @cached_property
     def account(self) -> UserAccount:
@@ -69,12 +91,15 @@ class Preview:
         stored: Content | None = cache.get(key)
         if stored:
             return stored
+        content = self.follow_up.content if self.follow_up else self._first_mail()
+        cache.set(key, content, _CACHE_S)
+        return content
+
+    def _first_mail(self) -> Content:
         about = topics([self.case.pk], self.case.owner, self.flag) if self.case.owner else []
         if not about:
             raise Http404("The case has no owner, or no finding on good data.")
-        content = compose.about_cases(about, self.account)
-        cache.set(key, content, _CACHE_S)
-        return content
+        return compose.about_cases(about, self.account)
 
 
 def _key(text: str) -> int:

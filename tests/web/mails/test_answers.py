@@ -9,7 +9,7 @@ import pytest
 from ioportal.alerts import answers, outbox, planning
 from ioportal.alerts.models import Answer, Notification
 from ioportal.flags.models import CaseEvent
-from tests.web.reading import words_of
+from tests.web.reading import text_of, words_of
 
 
 @pytest.fixture
@@ -74,6 +74,26 @@ def test_the_owner_is_shown_the_request_and_no_advice_of_staff(as_alice, storm):
     assert "Before you run this job again, please reduce" in words_of(
         as_alice.get(f"/cases/{storm.pk}/")
     )
+
+
+def test_only_exports_of_staff_have_advice(as_alice, storm, sam):
+    flag = storm.flags.get()
+    exports = (
+        f"/flags/{flag.pk}/?format=json",
+        f"/cases/{storm.pk}/?format=json",
+        f"/cases/{storm.pk}/flags/?format=csv",
+        f"/cases/{storm.pk}/flags/?format=json",
+        "/cases/?state=all&format=csv",
+    )
+    advice = "check which files it opens"
+    assert advice in flag.advice
+
+    for address in exports:
+        assert advice not in text_of(as_alice.get(address))
+    assert advice not in text_of(as_alice.get(f"/flags/{flag.pk}/"))
+    as_alice.force_login(sam)
+    for address in exports:
+        assert advice in text_of(as_alice.get(address))
 
 
 def test_the_same_answer_again_changes_nothing(client, storm, links):

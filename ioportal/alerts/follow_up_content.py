@@ -1,0 +1,109 @@
+"""Writes follow-ups of mails: thanks, the green light, and reminders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.utils import timezone
+
+from ioportal.alerts import answers, compose
+from ioportal.alerts.outcomes import Step
+from ioportal.reporting.formatting import rough_duration
+from ioportal.visible_text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime, timedelta
+
+    from ioportal.alerts.compose import Content
+    from ioportal.alerts.effects import Effect
+    from ioportal.alerts.models import Answer
+    from ioportal.site.models import UserAccount
+
+_SUBJECT = 200  # characters in the database
+
+
+@dataclass(frozen=True)
+class FollowedCase:
+    """A case that a mail was about, as a follow-up presents it.
+
+    Args:
+        effect: what changed since the mail.
+        request: what the mail asked for; "": not stored.
+        is_lifted: whether the request no longer applies.
+    """
+
+    effect: Effect
+    request: str
+    is_lifted: bool
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        return visible(self.effect.mailed.case.title)
+
+    @property
+    def link(self) -> str:
+        """The address of the case's page."""
+        return f"{settings.PORTAL_URL}/cases/{self.effect.mailed.case.pk}/"
+
+    @property
+    def safe_number(self) -> str:
+        """How many of its jobs ran in parallel without a finding, and since when."""
+        calm = self.effect.calm
+        return (
+            f"Safe up to {calm.at_once:,} of these jobs in parallel, the highest number seen since "
+            f"{_day(calm.since)}: {calm.jobs:,} jobs ran without such a finding. "
+            "If you run more, please increase the number step by step."
+        )
+
+
+@dataclass(frozen=True)
+class FollowedMail:
+    """A mail about cases, as a follow-up presents it.
+
+    Args:
+        subject: of the mail.
+        sent_at: when it was sent.
+        is_simulated: whether it was about simulated data.
+        answer: the latest answer to it.
+        calm_time: time without findings after which its request no longer applies.
+    """
+
+    subject: str
+    sent_at: datetime
+    is_simulated: bool
+    answer: Answer | None
+    calm_time: timedelta
+
+
+def content(
+    step: Step, mail: FollowedMail, about: Sequence[FollowedCase], account: UserAccount
+) -> Content:
+    """Return the follow-up of a mail: thanks, the green light or a reminder."""
+    context = {
+        "subject": f"Re: {mail.subject}"[:_SUBJECT],
+        "name": visible(account.greeting_name),
+        "account": visible(account.name),
+        "sent_on": _day(mail.sent_at),
+        "is_thanks": step in {Step.THANKS, Step.GREEN_LIGHT},
+        "is_green_light": step is Step.GREEN_LIGHT,
+        "answer": _in_words(mail.answer) if mail.answer else "",
+        "cases": about,
+        "calm_time": rough_duration(mail.calm_time.total_seconds()),
+        "simulated": mail.is_simulated,
+        "answers": answers.PLACES,
+    }
+    return compose.rendered("alerts/follow_up", context)
+
+
+def _in_words(answer: Answer) -> str:
+    comment = f" {visible(answer.comment)}" if answer.comment else ""
+    return f"{_day(answer.at)}: {answer.get_kind_display()}.{comment}"
+
+
+def _day(moment: datetime) -> str:
+    local = timezone.localtime(moment)
+    return f"{local.day} {local:%B}"

@@ -1,0 +1,189 @@
+"""Measured effects of past mitigations on a case's page and in mails.
+
+A comparison takes seconds, so that neither waits for one: a task measures the mitigations, and the
+results are cached until they change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from django.contrib.auth import get_user_model
+from django.core.cache import cache
+from django.db.models import Exists, OuterRef
+from django.http import QueryDict
+from django.utils import timezone
+
+from ioportal.analysis.comparison.results import Scale, Verdict
+from ioportal.analysis.metrics import BY_NAME, Source
+from ioportal.analysis.populations import MIN_GROUP
+from ioportal.flags.models import Case
+from ioportal.reporting import mitigation_effects
+from ioportal.studies import scopes
+from ioportal.studies.models import Mitigation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ioportal.analysis.comparison.results import Effect
+    from ioportal.reporting.mitigation_effects import MeasuredEffect
+
+_KEY = "mitigation-effect"
+_CACHED = timedelta(days=30)
+_MEASURED_AGAIN = timedelta(days=1)  # while data arrives
+_LISTED = 10
+_QUOTED = 2
+_METADATA = {Source.JOB_STATS_MDT, Source.RPC_TRACE, Source.IMPACT, Source.EXPORTS}
+_OF_STAFF = {Mitigation.Kind.SERVER, Mitigation.Kind.SCHEDULING, Mitigation.Kind.OTHER}
+
+
+@dataclass(frozen=True)
+class PastEffect:
+    """The measured effect of a mitigation, as it is cached.
+
+    Args:
+        text: the effect as a sentence, or why there is none.
+        remarks: about the measurement, for example other changes at the same time.
+        has_helped: whether the expected metric changed significantly, as expected.
+        strength: ratio of the larger to the smaller median; 1: unknown.
+        facts: of the mitigation, on which the effect depends.
+        measured_at: seconds since the epoch.
+    """
+
+    text: str
+    remarks: tuple[str, ...] = ()
+    has_helped: bool = False
+    strength: float = 1.0
+    facts: tuple[object, ...] = ()
+    measured_at: float = 0.0
+
+
+_NOT_MEASURED = PastEffect("Not measured yet.")
+
+
+def measure_next(limit: int) -> int:
+    """Measure some mitigations without a recent effect, the latest first; return how many."""
+    mitigations = Mitigation.objects.exclude(metric="").order_by("-started_at", "-pk")
+    stored = _stored(mitigations)
+    now = timezone.now().timestamp()
+    oldest = now - _MEASURED_AGAIN.total_seconds()
+    due = [
+        each
+        for each in mitigations
+        if each.pk not in stored or stored[each.pk].measured_at < oldest
+    ][:limit]
+    staff = get_user_model()(is_staff=True)
+    for measured in mitigation_effects.measure(due, staff):
+        mitigation = measured.mitigation
+        result = PastEffect(
+            measured.text,
+            measured.periods.remarks,
+            _has_helped(measured),
+            _strength(measured.effect),
+            _facts(mitigation),
+            now,
+        )
+        cache.set(_key(mitigation), result, _CACHED.total_seconds())
+    return len(due)
+
+
+def for_case(case: Case) -> list[tuple[Mitigation, PastEffect]]:
+    """Return past mitigations of the same kind of finding, or of the case's owner, for staff.
+
+    Those that helped come first, the strongest of them first.
+    """
+    relevant = [each for each in _past(case) if _fits(case, each) or _is_of_owner(case, each)]
+    return _with_effects(relevant)[:_LISTED]
+
+
+def that_helped(case: Case) -> list[str]:
+    """Return what helped with the same kind of finding, at most two, without names.
+
+    Only significant effects on at least ten jobs before and after count.
+    """
+    fit = [
+        each
+        for each in _past(case)
+        if _fits(case, each) and each.kind not in _OF_STAFF and each.reverted_at is None
+    ]
+    lines: dict[str, str] = {}  # changes that were measured together have the same effect
+    for mitigation, effect in _with_effects(fit):
+        if effect.has_helped:
+            together = ", with other changes" if effect.remarks else ""
+            kind = mitigation.get_kind_display().capitalize()
+            lines.setdefault(effect.text, f"{kind}{together}: {effect.text}")
+    return list(lines.values())[:_QUOTED]
+
+
+def _past(case: Case) -> Iterable[Mitigation]:
+    """Return earlier mitigations with an expected metric; `of_rule`: from a case of its rule."""
+    from_case = Case.objects.filter(pk=OuterRef("case_key"), rule=case.rule)
+    past = Mitigation.objects.exclude(metric="").filter(started_at__lt=timezone.now())
+    return past.annotate(of_rule=Exists(from_case))
+
+
+def _fits(case: Case, mitigation: Mitigation) -> bool:
+    """Return whether a mitigation is about the same kind of finding as a case."""
+    annotated: Any = mitigation
+    rule, metric = case.definition, BY_NAME.get(mitigation.metric)
+    if annotated.of_rule:
+        return True
+    if rule is None or metric is None:
+        return False
+    return metric.source is rule.source or {metric.source, rule.source} <= _METADATA
+
+
+def _is_of_owner(case: Case, mitigation: Mitigation) -> bool:
+    """Return whether a mitigation concerned jobs of the case's owner and application."""
+    if not case.owner or "user" not in QueryDict(mitigation.scope):
+        return False
+    names = {"user": case.owner, "name": case.application}
+    own = urlencode({name: value for name, value in names.items() if value})
+    return scopes.may_overlap(mitigation.scope, own)
+
+
+def _with_effects(mitigations: list[Mitigation]) -> list[tuple[Mitigation, PastEffect]]:
+    stored = _stored(mitigations)
+    rows = [(each, stored.get(each.pk, _NOT_MEASURED)) for each in mitigations]
+    return sorted(rows, key=lambda row: (row[1].has_helped, row[1].strength), reverse=True)
+
+
+def _stored(mitigations: Iterable[Mitigation]) -> dict[int, PastEffect]:
+    """Return the cached effects of mitigations that did not change since then, by key."""
+    by_key = {_key(each): each for each in mitigations}
+    cached: dict[str, PastEffect] = cache.get_many(by_key)
+    return {
+        by_key[key].pk: effect
+        for key, effect in cached.items()
+        if effect.facts == _facts(by_key[key])
+    }
+
+
+def _key(mitigation: Mitigation) -> str:
+    return f"{_KEY}:{mitigation.pk}"
+
+
+def _facts(mitigation: Mitigation) -> tuple[object, ...]:
+    names = ("scope", "metric", "factor", "started_at", "completed_at", "reverted_at")
+    return tuple(getattr(mitigation, name) for name in names)
+
+
+def _has_helped(measured: MeasuredEffect) -> bool:
+    effect, factor = measured.effect, measured.mitigation.factor
+    if effect is None or effect.verdict is not Verdict.CHANGED or effect.estimate is None:
+        return False
+    metric = BY_NAME.get(measured.mitigation.metric)
+    if factor is None and (metric is None or metric.source not in _METADATA):
+        return False  # better may be more or less
+    should_fall = factor is None or factor < 1
+    has_fallen = effect.estimate < (1 if effect.scale is Scale.RATIO else 0)
+    return should_fall == has_fallen and min(measured.jobs) >= MIN_GROUP
+
+
+def _strength(effect: Effect | None) -> float:
+    if effect is None or effect.scale is not Scale.RATIO or not effect.estimate:
+        return 1.0
+    return max(effect.estimate, 1 / effect.estimate)

@@ -1,0 +1,135 @@
+"""Follow-ups of the mail about a case as they would be written at a time, for staff."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from django import forms
+from django.http import Http404
+from django.utils import timezone
+
+from ioportal.alerts import compose, facts, follow_up_content, follow_ups
+from ioportal.alerts.effects import Mailed, effects
+from ioportal.alerts.follow_up_content import FollowedCase, FollowedMail
+from ioportal.alerts.models import Notification, NotificationCase
+from ioportal.alerts.outcomes import Step
+from ioportal.alerts.topics import topics
+from ioportal.reporting.cases import is_simulated
+from ioportal.time_fields import TimeField, local_text
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.alerts.compose import Content
+    from ioportal.alerts.effects import Effect
+    from ioportal.flags.models import Case
+    from ioportal.site.models import UserAccount
+
+_STEPS = (Step.THANKS, Step.GREEN_LIGHT, Step.REMINDER)
+_SENT = (Notification.State.SENT, Notification.State.UNCERTAIN)
+
+
+class MailForm(forms.Form):
+    """Which mail about a case is shown: the first one, or a follow-up at some time."""
+
+    step = forms.ChoiceField(
+        label="Mail",
+        required=False,
+        choices=[("", "first mail"), *((step.value, step.value) for step in _STEPS)],
+    )
+    sent = TimeField(label="First mail sent", required=False)
+    at = TimeField(label="Follow-up written", required=False)
+
+
+class FollowUpPreview:
+    """A follow-up of the mail about a case.
+
+    Without a mail to its owner, it is as if one had been sent at the end of the worst finding.
+
+    Args:
+        case: the case.
+        account: of its owner.
+        step: the follow-up.
+        sent: when the first mail was sent; None: when it really was.
+        at: when the follow-up is written; None: now, or when the mail is no longer watched.
+
+    Raises:
+        Http404: the case has no owner, or no evidence on good data.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        account: UserAccount,
+        step: Step,
+        sent: datetime | None,
+        at: datetime | None,
+    ) -> None:
+        self._account = account
+        self._step = step
+        self._policy = facts.current_policy()
+        about = topics([case.pk], case.owner) if case.owner else []
+        if not about:
+            raise Http404("The case has no owner, or no finding on good data.")
+        [self._topic] = about
+        self._mail = self._sent_mail(case)
+        self.sent_at = sent or (
+            follow_ups.sent_at(self._mail.notification) if self._mail else self._topic.until
+        )
+        self.written_at = at or min(timezone.now(), self.sent_at + follow_ups.WATCHED)
+
+    def _sent_mail(self, case: Case) -> NotificationCase | None:
+        """Return the last mail about the case to its owner."""
+        mails = NotificationCase.objects.filter(
+            case=case,
+            notification__kind=Notification.Kind.CASES,
+            notification__recipient=case.owner,
+            notification__state__in=_SENT,
+        )
+        return mails.select_related("notification").order_by("-pk").first()
+
+    @cached_property
+    def _effect(self) -> Effect:
+        [effect] = effects([Mailed(self._topic.case, self.sent_at)], self.written_at)
+        return effect
+
+    @property
+    def reason(self) -> str:
+        """Why it would be written, or would not be."""
+        effect = self._effect
+        due = follow_ups.due_step(
+            [effect], self._policy, self.written_at,
+            last=Step.NONE, last_at=self.sent_at, is_disputed=False,
+        )  # fmt: skip
+        if due is self._step:
+            return f"It would be written: {follow_ups.STEPS[due]}"
+        return (
+            f"It would not be written. Since the mail: {effect.outcome}, and {effect.calm.jobs:,} "
+            f"jobs without a finding since {local_text(effect.calm.since)}."
+        )
+
+    @property
+    def content(self) -> Content:
+        """The follow-up."""
+        mail = self._mail.notification if self._mail else None
+        calm_time = self._policy.follow_up_after
+        return follow_up_content.content(
+            self._step,
+            FollowedMail(
+                mail.subject if mail else compose.subject([self._topic]),
+                self.sent_at,
+                is_simulated(self._topic.case),
+                mail.answers.first() if mail else None,
+                calm_time,
+            ),
+            [
+                FollowedCase(
+                    self._effect,
+                    (self._mail and self._mail.request) or self._topic.request,
+                    self._step is Step.GREEN_LIGHT
+                    and self._effect.is_lifted(self.written_at, calm_time),
+                )
+            ],
+            self._account,
+        )

@@ -1,0 +1,103 @@
+"""What worked before: on the page of a case, and in mails, from cached measurements."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ioportal.alerts import tasks
+from ioportal.reporting import past_effects
+from ioportal.studies.models import Mitigation
+from tests.logs import at
+from tests.web.mitigations.rows import DAY, change_run_time, log
+from tests.web.reading import words_of
+
+CHANGED_AT = at("00:00") - 4 * DAY
+TITLE = "alice cleaned the search path"
+
+
+@pytest.fixture
+def case(cluster, new_case, new_job):
+    """Create jobs whose run time fell to a quarter, and a later case of bob."""
+    change_run_time(cluster)
+    return new_case(new_job(owner="bob", name="other"))
+
+
+@pytest.fixture
+def fix(case, new_case, new_job):
+    """Log what changed the run times of alice, from a case of the same rule."""
+    earlier = new_case(new_job(owner="alice"))
+    return log(
+        title=TITLE, kind="environment", metric="duration_s", factor=0.25, scope="user=alice",
+        started_at=CHANGED_AT, case_key=earlier.pk,
+    )  # fmt: skip
+
+
+def test_staff_see_effects_once_they_are_measured(case, fix, as_staff, client):
+    before = words_of(as_staff.get(f"/cases/{case.pk}/"))
+    tasks.measure_mitigations()
+    after = words_of(as_staff.get(f"/cases/{case.pk}/"))
+    [(_, effect)] = past_effects.for_case(case)
+
+    assert f"{TITLE} environment clean-up 2017-07-01 00:00:00 Not measured yet." in before
+    assert effect.text.startswith("Duration fell 4.0")
+    assert effect.text in after
+    assert effect.strength == pytest.approx(4, rel=0.05)
+    assert past_effects.measure_next(5) == 0
+
+
+def test_mails_quote_what_helped_without_names(case, fix):
+    assert past_effects.that_helped(case) == []
+    past_effects.measure_next(5)
+
+    [line] = past_effects.that_helped(case)
+    assert line.startswith("Environment clean-up: Duration fell 4.0")
+    assert "(3." in line
+    assert "alice" not in line
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param({"factor": 4}, id="the opposite was expected"),
+        pytest.param({"started_at": CHANGED_AT - 8 * DAY}, id="no significant change"),
+        pytest.param({"kind": "server"}, id="nothing that a user can do"),
+        pytest.param({"reverted_at": CHANGED_AT + 20 * DAY}, id="reverted"),
+        pytest.param({"case_key": None}, id="another kind of finding"),
+    ],
+)
+def test_mails_do_not_quote(case, fix, facts):
+    Mitigation.objects.update(**facts)
+    past_effects.measure_next(5)
+
+    assert past_effects.that_helped(case) == []
+
+
+def test_an_effect_is_measured_again_after_its_mitigation_changed(case, fix):
+    past_effects.measure_next(5)
+    Mitigation.objects.update(started_at=CHANGED_AT - 8 * DAY)
+
+    [(_, effect)] = past_effects.for_case(case)
+    assert effect.text == "Not measured yet."
+    assert past_effects.measure_next(5) == 1
+
+
+def test_mitigations_of_the_same_user_are_listed(case, fix):
+    own = log(title="Own", metric="duration_s", scope="user=bob", started_at=CHANGED_AT)
+    log(title="Another user", metric="duration_s", scope="user=dora", started_at=CHANGED_AT)
+
+    assert {each.title for each, _ in past_effects.for_case(case)} == {TITLE, own.title}
+
+
+def test_the_number_of_queries_is_constant(case, fix, as_staff):
+    def count():
+        with CaptureQueriesContext(connection) as queries:
+            past_effects.for_case(case)
+            past_effects.that_helped(case)
+        return len(queries)
+
+    past_effects.measure_next(5)
+    first = count()
+    for number in range(5):
+        log(title=f"Fix {number}", metric="duration_s", case_key=fix.case_key)
+
+    assert first == count() == 2

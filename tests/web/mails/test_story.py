@@ -1,0 +1,129 @@
+"""The four mails of the reports: complaint, request, confirmed effect, and the green light.
+
+They are sent as the story goes, and recomposed from its history by previews.
+"""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.core.cache import cache
+from django.db.models import F
+
+from ioportal.alerts import answers, outbox, planning
+from ioportal.alerts.follow_ups import follow_up
+from ioportal.alerts.models import Notification
+from ioportal.flags.models import Case, Flag
+from ioportal.site.models import UserAccount
+from tests import loading
+from tests.logs import at
+from tests.web.mails import story
+from tests.web.reading import words_of
+
+WEEK = timedelta(days=7)
+SENT, LATER = at("12:09:30"), at("12:30")
+REQUEST = (
+    "Please run at most 4 of these jobs in parallel (20 ran in parallel) until "
+    '"Extra waiting of other users'
+)
+EFFECT = (
+    "2,100,000 operations → 525,000 operations, 4.00 times less a job "
+    "(median of 20 before, 5 since then)"
+)
+SAFE = (
+    "Safe up to 5 of these jobs in parallel, the highest number seen since 5 July: 5 jobs ran "
+    "without such a finding."
+)
+
+
+def words(mail):
+    return " ".join(mail.get_body(["plain"]).get_content().split())
+
+
+@pytest.fixture
+def crisis(site, logs):
+    """Load the storm, as if it had been evaluated live; return its case."""
+    UserAccount.objects.create(name="hepprod", team="PanDA", email="panda@example.org")
+    story.ingest_storm(logs)
+    flags = loading.evaluate()
+    Flag.objects.update(opened_at=F("until"))
+    [key] = {flag.case_id for (rule, _), flag in flags.items() if rule == "impact-of-many-jobs"}
+    return Case.objects.get(pk=key)
+
+
+def test_a_crisis_is_complained_about_confirmed_and_over(crisis, logs, automatic, mails, client):
+    planning.plan()
+    outbox.send_due(10)
+    Notification.objects.update(finished_at=SENT)
+    first = Notification.objects.get()
+    comment = {"kind": "fixed", "comment": "20 slots are 5 now."}
+    client.post(f"/answers/{answers.key_of(first)}/fixed/", comment)
+    story.ingest_later(logs)
+    loading.evaluate()
+    assert [follow_up(now) for now in (LATER, LATER, SENT + WEEK, SENT + 2 * WEEK)] == [1, 0, 1, 0]
+    outbox.send_due(10)
+
+    complaint, thanks, green_light = (words(mail) for _, mail in mails.accepted)
+    assert "42,000,000, median 2,100,000 a job (open 100%)" in complaint
+    assert "Other users waited" in complaint
+    assert REQUEST in complaint
+    assert "It is fixed. 20 slots are 5 now." in thanks
+    assert EFFECT in thanks
+    assert f'Our request still applies: "{REQUEST}' in thanks
+    assert "after 7 days without such a finding" in thanks
+    assert f'Our request no longer applies: "{REQUEST}' in green_light
+    assert EFFECT in green_light
+    assert SAFE in green_light
+    replies = [mail["In-Reply-To"] for _, mail in mails.accepted]
+    assert replies == [None, mails.accepted[0][1]["Message-ID"], replies[1]]
+
+
+def test_a_recurring_problem_postpones_the_green_light(crisis, logs, automatic, mails):
+    planning.plan()
+    outbox.send_due(10)
+    Notification.objects.update(finished_at=SENT)
+    story.ingest_later(logs)
+    loading.evaluate()
+    crisis.flags.update(since=SENT, until=at("12:10:30"))
+
+    assert follow_up(SENT + WEEK) == 1
+    assert "still applies" in Notification.objects.latest("pk").text
+
+
+def test_the_mails_are_recomposed_from_history(crisis, logs, as_staff):
+    story.ingest_later(logs)
+    loading.evaluate()
+    Flag.objects.update(opened_at=at("12:00") + 100 * WEEK)  # loaded later: no mail was sent
+    cache.clear()
+
+    def preview(query):
+        page = as_staff.get(f"/mails/preview/?case={crisis.pk}{query}")
+        html = as_staff.get(f"/mails/preview/html/?{page.context['preview'].query}")
+        assert html.status_code == 200
+        return words_of(page), words_of(html)
+
+    first, _ = preview("")
+    thanks, thanks_html = preview("&step=thanks&at=2017-07-05T12:30Z")
+    green_light, green_light_html = preview("&step=green+light")
+    reminder, _ = preview("&step=reminder")
+
+    assert "median 2,100,000 a job" in first
+    assert REQUEST in first
+    assert "It would be written: The jobs have improved" in thanks
+    for text in (thanks, thanks_html, green_light, green_light_html):
+        assert EFFECT in text
+        assert REQUEST in text
+    assert "Our request still applies" in thanks_html
+    assert "It would be written: The jobs have improved, without findings" in green_light
+    assert SAFE in green_light
+    assert re.search("It would not be written. Since the mail: improved, and 5 jobs", reminder)
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.parametrize("query", ["step=escalation", "step=thanks&at=yesterday", "at=2017"])
+def test_an_invalid_choice_shows_the_first_mail_and_the_error(crisis, as_staff, query):
+    cache.clear()
+    page = as_staff.get(f"/mails/preview/?case={crisis.pk}&{query}")
+
+    assert page.context["preview"].form.errors
+    assert "Please run at most" in words_of(page)
