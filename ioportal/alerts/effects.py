@@ -16,6 +16,7 @@ from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import JOB_EVIDENCE
 from ioportal.flags import evidence
+from ioportal.flags.group_evidence import LOOK_BACK
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import most_at_once
@@ -141,16 +142,17 @@ def effects(mailed: Collection[Mailed], now: datetime) -> list[Effect]:
     frame = _finished_jobs(
         {each.case.owner for each in mailed}, min(each.at for each in mailed) - BEFORE, now
     )
-    found = _found_until(mailed, now)
-    return [_effect(each, frame, found[each.case.pk], now) for each in mailed]
+    found = _findings(mailed, now)
+    return [_effect(each, frame, found[each.case.pk]) for each in mailed]
 
 
-def _found_until(
+def _findings(
     mailed: Collection[Mailed], now: datetime
 ) -> dict[int, list[tuple[datetime, datetime]]]:
     """Return the findings of each case since its first mail: start of the job, latest data.
 
-    Of findings on groups of jobs, both are the time of the latest data.
+    A finding on a group of jobs still applies for `LOOK_BACK` after its cause: both times are that
+    of the earliest possible cause.
     """
     first = min(each.at for each in mailed)
     flags = Flag.objects.counted().filter(
@@ -160,9 +162,10 @@ def _found_until(
         since__lt=now,
     )
     found: dict[int, list[tuple[datetime, datetime]]] = defaultdict(list)
-    rows = flags.order_by().values_list("case", "job__started_at", "until")
-    for case, started_at, until in rows:
-        found[case].append((started_at or until, until))
+    rows = flags.order_by().values_list("case", "job__started_at", "since", "until")
+    for case, started_at, since, until in rows:
+        caused_at = max(since, min(until, now) - LOOK_BACK)
+        found[case].append((started_at, min(until, now)) if started_at else (caused_at, caused_at))
     return found
 
 
@@ -184,7 +187,6 @@ def _effect(
     mailed: Mailed,
     jobs: pl.DataFrame,
     found: Collection[tuple[datetime, datetime]],
-    now: datetime,
 ) -> Effect:
     case, measure = mailed.case, pl.col(mailed.measure)
     ended, started = pl.col("until"), pl.col("started")
@@ -193,7 +195,7 @@ def _effect(
         own = own.filter(pl.col("application") == case.application)
     before = own.filter(ended >= mailed.at - BEFORE, started < mailed.at)
     after = own.filter(started >= mailed.at)
-    since = max([mailed.at, *(min(until, now) for at, until in found if at >= mailed.at)])
+    since = max([mailed.at, *(until for at, until in found if at >= mailed.at)])
     calm = own.filter(started >= since)
     return Effect(
         mailed,

@@ -73,9 +73,11 @@ class Topic:
         return visible(f"{self.case.title}{place}")
 
     @property
-    def until(self) -> datetime:
-        """The end of the worst finding."""
-        return self._worst.until
+    def found_at(self) -> datetime:
+        """When the worst finding was complete: a group's is repeated for days after its cause."""
+        if self._worst.job_id:
+            return self._worst.until
+        return self._episode.end if self._episode else self._worst.since
 
     @property
     def why(self) -> str:

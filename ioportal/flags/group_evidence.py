@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
+LOOK_BACK = 2 * DAY  # of the evidence of a group
 # Groups whose jobs did less in their whole runs are no campaign at any threshold: their windows are
 # not read, and the sum of the runs stands for the most within a day.
 _MIN_OPERATIONS = 1_000_000
@@ -92,7 +93,7 @@ class Groups(NamedTuple):
 
 def for_groups(groups: Groups, until: datetime) -> Iterator[Evidence]:
     """Yield the evidence of groups at a time, of each kind."""
-    first = buckets.floor(until, HOUR) + HOUR - 2 * DAY
+    first = buckets.floor(until, HOUR) + HOUR - LOOK_BACK
     jobs = _jobs(groups, first, until)
     members = {kind: _members(kind, jobs, groups) for kind in GROUPS}
     total = pl.sum("operations").over("key")

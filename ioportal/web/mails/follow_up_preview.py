@@ -45,7 +45,7 @@ class MailForm(forms.Form):
 class FollowUpPreview:
     """A follow-up of the mail about a case.
 
-    Without a mail to its owner, it is as if one had been sent at the end of the worst finding.
+    Without a mail to its owner, it is as if one had been sent at the time of the worst finding.
 
     Args:
         case: the case.
@@ -75,7 +75,7 @@ class FollowUpPreview:
         [self._topic] = about
         self._mail = self._sent_mail(case)
         self.sent_at = sent or (
-            follow_ups.sent_at(self._mail.notification) if self._mail else self._topic.until
+            follow_ups.sent_at(self._mail.notification) if self._mail else self._topic.found_at
         )
         self.written_at = at or min(timezone.now(), self.sent_at + follow_ups.WATCHED)
 

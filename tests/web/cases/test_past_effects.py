@@ -100,4 +100,4 @@ def test_the_number_of_queries_is_constant(case, fix, as_staff):
     for number in range(5):
         log(title=f"Fix {number}", metric="duration_s", case_key=fix.case_key)
 
-    assert first == count() == 2
+    assert first == count() == 4
