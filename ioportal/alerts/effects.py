@@ -124,12 +124,9 @@ class Effect:
         if unit is None:
             return formatting.UNKNOWN
         values = " → ".join(formatting.with_unit(value, unit) for value in (before, after))
-        has_fallen = before is not None and after and after < before
-        return (
-            f"{values}, {formatting.significant(before / after)} times less"
-            if has_fallen
-            else values
-        )
+        if before is None or not after or after >= before:
+            return values
+        return f"{values}, {formatting.significant(before / after)} times less"
 
 
 def effects(mailed: Collection[Mailed], now: datetime) -> list[Effect]:
@@ -201,7 +198,8 @@ def _effect(
         mailed,
         len(before),
         len(after),
-        *(_median(each[mailed.measure]) for each in (before, after)),
+        _median(before[mailed.measure]),
+        _median(after[mailed.measure]),
         operations=(_median(before[_TOTAL]), _median(after[_TOTAL])),
         calm=Calm(since, len(calm), most_at_once(calm.select("started", "until").iter_rows())),
     )

@@ -79,7 +79,7 @@ class Topic:
             return self._worst.until
         return self._episode.end if self._episode else self._worst.since
 
-    @property
+    @cached_property
     def why(self) -> str:
         """Why it matters to others."""
         if self._waited_s < HARM_S:
@@ -106,7 +106,7 @@ class Topic:
         share = percent(self._peak.share, 0)
         return f" At its peak, {who} did {share}% of all metadata operations on {self._place}."
 
-    @property
+    @cached_property
     def request(self) -> str:
         """What the recipient is asked to do until the problem is solved."""
         return requests.request(self._load)
@@ -204,7 +204,7 @@ class Topic:
         """What helped with the same kind of finding before."""
         return past_effects.that_helped(self.case)
 
-    @property
+    @cached_property
     def facts(self) -> list[str]:
         """A line for each figure."""
         about = self._only or self.case
