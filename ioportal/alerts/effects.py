@@ -117,13 +117,14 @@ class Effect:
         if measure != _TOTAL:
             changes.append(self._change(_TOTAL, *self.operations))
         many = f"median of {self.jobs_before:,} before, {self.jobs_after:,} since then"
-        return f"{'; '.join(changes)} a job ({many})"
+        return f"{'; '.join(changes)} ({many})"
 
     def _change(self, measure: str, before: float | None, after: float | None) -> str:
         unit = unit_by(self.mailed.rule, measure)
         if unit is None:
             return formatting.UNKNOWN
-        values = " → ".join(formatting.with_unit(value, unit) for value in (before, after))
+        was, is_now = (formatting.with_unit(value, unit) for value in (before, after))
+        values = f"{was} → {is_now} a job"
         if before is None or not after or after >= before:
             return values
         return f"{values}, {formatting.significant(before / after)} times less"
