@@ -1,7 +1,7 @@
 """Measured effects of past mitigations on a case's page and in mails.
 
-A comparison takes seconds, so that neither waits for one: a task measures the mitigations, and the
-results are cached until they change.
+A comparison takes seconds. Neither waits for it: a task measures the mitigations, and caches the
+results.
 """
 
 from __future__ import annotations

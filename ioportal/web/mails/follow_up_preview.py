@@ -31,7 +31,7 @@ _SENT = (Notification.State.SENT, Notification.State.UNCERTAIN)
 
 
 class MailForm(forms.Form):
-    """Which mail about a case is shown: the first one, or a follow-up at some time."""
+    """The shown mail about a case: the first mail, or a follow-up at some time."""
 
     step = forms.ChoiceField(
         label="Mail",
@@ -45,7 +45,7 @@ class MailForm(forms.Form):
 class FollowUpPreview:
     """A follow-up of the mail about a case.
 
-    Without a mail to its owner, it is as if one had been sent at the time of the worst finding.
+    Without a mail to its owner, the time of the worst finding is taken for that of the mail.
 
     Args:
         case: the case.
