@@ -35,35 +35,22 @@ WHERE source = %(source)s AND source_id = %(server)s AND start >= %(end)s
 ORDER BY start LIMIT 1)
 """
 
-# A counter that was not printed before was 0. If one counter of a service decreased, or its start
-# is later, all counters of the service were reset.
-_DIFFERENCES = """
-WITH snapshots AS MATERIALIZED (
-    SELECT * FROM telemetry_servicesnapshot
-    WHERE server_id = %(server)s AND taken_at = ANY(%(reads)s)
-        AND taken_at BETWEEN %(first)s AND %(last)s
-        AND (%(unit)s::smallint IS NULL OR unit = %(unit)s)
-), reads AS (
-    SELECT service_id, taken_at,
-        lag(taken_at) OVER (PARTITION BY service_id ORDER BY taken_at) AS previous
-    FROM (SELECT DISTINCT service_id, taken_at FROM snapshots) each
-), paired AS (
-    SELECT now.*, reads.previous, old.samples AS old_samples, old.sum AS old_sum, coalesce(
-        bool_or(
-            now.samples < old.samples OR now.sum < old.sum OR now.counted_since > old.counted_since
-        ) OVER (PARTITION BY now.service_id, now.taken_at), false
-    ) AS is_reset
-    FROM snapshots now
-    JOIN reads USING (service_id, taken_at)
-    LEFT JOIN snapshots old ON old.service_id = now.service_id AND old.counter_id = now.counter_id
-        AND old.taken_at = reads.previous
-    WHERE reads.previous IS NOT NULL
-)
-SELECT service_id, counter_id, unit, previous, taken_at, is_reset,
-    samples - CASE WHEN is_reset THEN 0 ELSE coalesce(old_samples, 0) END,
-    sum - CASE WHEN is_reset THEN 0 ELSE coalesce(old_sum, 0) END
-FROM paired
+_SNAPSHOTS = """
+SELECT service_id, counter_id, unit, taken_at, counted_since, samples, sum
+FROM telemetry_servicesnapshot
+WHERE server_id = %(server)s AND taken_at = ANY(%(reads)s)
+    AND taken_at BETWEEN %(first)s AND %(last)s
+    AND (%(unit)s::smallint IS NULL OR unit = %(unit)s)
 """
+_SNAPSHOT_COLUMNS = {
+    "service_id": pl.Int64(),
+    "counter_id": pl.Int64(),
+    "unit": pl.Int64(),
+    "taken_at": UTC_US,
+    "counted_since": UTC_US,
+    "samples": pl.Int64(),
+    "sum": pl.Int64(),
+}
 
 DIFFERENCES = {
     "service_id": pl.Int64(),
@@ -110,5 +97,46 @@ def differences(
         "last": max(reads),
         "unit": unit,
     }
-    frame = read_frame(sql.SQL(_DIFFERENCES), DIFFERENCES, values)
-    return frame.sort("end", "service_id", "counter_id")
+    return _paired(read_frame(sql.SQL(_SNAPSHOTS), _SNAPSHOT_COLUMNS, values))
+
+
+def _paired(snapshots: pl.DataFrame) -> pl.DataFrame:
+    """Return the increases from each read of a service to the next.
+
+    A counter that was not printed before was 0. If one counter of a service decreased, or its start
+    is later, all counters of the service were reset.
+    """
+    of_counter, of_read = ["service_id", "counter_id"], ["service_id", "taken_at"]
+    reads = (
+        snapshots.select(of_read)
+        .unique()
+        .sort(of_read)
+        .with_columns(start=pl.col("taken_at").shift().over("service_id"))
+    )
+    is_next = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in of_counter) & (
+        pl.col("start") == pl.col("taken_at").shift()
+    )
+    old = {
+        f"old_{name}": pl.when(is_next).then(pl.col(name).shift())
+        for name in ("samples", "sum", "counted_since")
+    }
+    is_reset = (
+        (pl.col("samples") < pl.col("old_samples"))
+        | (pl.col("sum") < pl.col("old_sum"))
+        | (pl.col("counted_since") > pl.col("old_counted_since"))
+    )
+    increases = (
+        pl.col(name) - pl.when("is_reset").then(0).otherwise(pl.col(f"old_{name}").fill_null(0))
+        for name in ("samples", "sum")
+    )
+    return (
+        snapshots.join(reads, on=of_read)
+        .sort(*of_counter, "taken_at")
+        .with_columns(**old)
+        .filter(pl.col("start").is_not_null())
+        .with_columns(is_reset=is_reset.any().over(of_read))
+        .with_columns(*increases)
+        .rename({"taken_at": "end"})
+        .select(*DIFFERENCES)
+        .sort("end", "service_id", "counter_id")
+    )
