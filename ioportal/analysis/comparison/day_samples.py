@@ -33,6 +33,11 @@ class DaySample:
         return int(self.values.size)
 
     @cached_property
+    def weights_up_to(self) -> Floats:
+        """Sum of the weights up to each value."""
+        return self.weights.cumsum()
+
+    @cached_property
     def day_weights(self) -> Floats:
         """Sum of the weights of each day."""
         return _sums(self.rows, self.weights, self.days.size)
@@ -67,7 +72,7 @@ class DaySample:
         """
         if self.size == 1:
             return np.full(shares.size, self.values[0])
-        after = self.weights.cumsum()
+        after = self.weights_up_to
         position = after - self.weights * (1 - np.linspace(0, 1, self.size))
         quantiles: Floats = np.interp(shares * after[-1], position, self.values)
         return quantiles
@@ -75,7 +80,7 @@ class DaySample:
     @cached_property
     def _starts(self) -> Ints:
         """First index of each bin; equal values share a bin, and few values have one each."""
-        after = self.weights.cumsum()
+        after = self.weights_up_to
         bounds = after[-1] * np.arange(BINS) / BINS
         edges = (
             np.unique(self.values[after.searchsorted(bounds, "right").clip(max=self.size - 1)])
@@ -178,7 +183,7 @@ def cliffs_delta(reference: DaySample, other: DaySample) -> float:
         reference: values of the first arm; at least one.
         other: values of the other arm; at least one. U counts its wins, equal values by half.
     """
-    after = np.concatenate([[0.0], reference.weights.cumsum()])
+    after = np.concatenate([[0.0], reference.weights_up_to])
     below = after[reference.values.searchsorted(other.values, "left")]
     not_above = after[reference.values.searchsorted(other.values, "right")]
     return float(np.average((below + not_above) / after[-1] - 1, weights=other.weights))
