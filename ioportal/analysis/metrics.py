@@ -52,6 +52,11 @@ class Metric:
     formula: str
     caveat: str = ""
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether its values are differences of counters, which have gaps between reads."""
+        return self.source in {Source.JOB_STATS, Source.JOB_STATS_MDT}
+
 
 _OPEN_CAVEAT = (
     "The meaning of `open` depends on the server's version: up to 2.13 with failures, in 2.14 and "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
@@ -12,9 +14,10 @@ from ioportal.charts.palette import REST
 from ioportal.charts.time_axis import layout, number_format, text_label
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
+    from ioportal.analysis.timelines import Gap
     from ioportal.charts.arms import Look
     from ioportal.charts.time_axis import Axis, Figure, Mark
 
@@ -25,6 +28,7 @@ _ABOVE = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorde
 _BOX = (5, 25, 50, 75, 95)  # quantiles of a box in per cent
 _BOX_PARTS = ("lowerfence", "q1", "median", "q3", "upperfence")
 _BAND = 0.16  # opacity
+_DAY = timedelta(days=1)
 _REGION = 0.1
 _FEW_TICKS = 30  # highest / lowest ratio up to which an axis has ticks at 1, 2 and 5
 
@@ -80,10 +84,10 @@ class Region:
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares of an arm by category, in the order of all arms."""
+    """Shares of an arm by category, in the order of all arms; None: unknown."""
 
     name: str
-    shares: Sequence[float]
+    shares: Sequence[float | None]
 
 
 @dataclass(frozen=True)
@@ -173,31 +177,39 @@ def boxes(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
 
 
 def daily_medians(
-    quantity: Quantity, arms: Sequence[Days], axis: Axis, marks: Sequence[Mark]
+    quantity: Quantity,
+    arms: Sequence[Days],
+    axis: Axis,
+    marks: Sequence[Mark],
+    gaps: Sequence[Gap] = (),
 ) -> Figure:
     """Draw the median of each day with a band between the quartiles.
+
+    Lines and bands are interrupted at days without values.
 
     Args:
         quantity: the quantity.
         arms: at most as many as `arms.LOOKS`.
         axis: the range of all days.
         marks: edges of periods, and changes at the site.
+        gaps: intervals to shade.
     """
     highest = max((value for days in arms for value in days.p75), default=0.0)
-    base = layout(axis, (), marks, title=quantity.title, unit=quantity.unit, highest=highest)
+    base = layout(axis, gaps, marks, title=quantity.title, unit=quantity.unit, highest=highest)
     if quantity.log:
         base["yaxis"] |= {"type": "log", "rangemode": "normal", "dtick": 1}
     number = f",.4~{number_format(highest, quantity.unit)[-1]}"
     data: list[Figure] = []
     for days, look in zip(arms, LOOKS, strict=False):
         places = [axis.place(middle) for middle in days.middles]
+        runs = _consecutive(days.middles)
         name = plotly_text(days.name)
         band = {
             "type": "scatter",
             "mode": "none",
             "legendgroup": name,
-            "x": [*places, *reversed(places)],
-            "y": [*days.p25, *reversed(days.p75)],
+            "x": _interrupted([*places[run], *places[run][::-1]] for run in runs),
+            "y": _interrupted([*days.p25[run], *days.p75[run][::-1]] for run in runs),
             "fill": "toself",
             "fillcolor": f"{look.token}/{_BAND}",
             "hoverinfo": "skip",
@@ -208,15 +220,26 @@ def daily_medians(
             "mode": "lines+markers",
             "name": name,
             "legendgroup": name,
-            "x": places,
-            "y": list(days.medians),
-            "customdata": list(days.jobs),
+            "x": _interrupted(places[run] for run in runs),
+            "y": _interrupted(days.medians[run] for run in runs),
+            "customdata": _interrupted(days.jobs[run] for run in runs),
             "line": _line(look),
             "marker": {"size": 6, "symbol": look.symbol, "color": look.token},
             "hovertemplate": f"%{{y:{number}}} {quantity.unit} of %{{customdata}} jobs",
         }
-        data += [band, line] if len(places) > 1 else [line]
+        data += [band, line] if len(places) > len(runs) else [line]
     return {"data": data, "layout": base}
+
+
+def _consecutive(middles: Sequence[datetime]) -> list[slice]:
+    """Return the runs of consecutive days."""
+    ends = [n for n, (day, following) in enumerate(pairwise(middles), 1) if following - day > _DAY]
+    return [slice(*bounds) for bounds in pairwise([0, *ends, len(middles)])] if middles else []
+
+
+def _interrupted(runs: Iterable[Sequence[Any]]) -> list[Any]:
+    """Join runs with None in between, where Plotly interrupts lines and areas."""
+    return [value for run in runs for value in (*run, None)][:-1]
 
 
 def with_regions(drawn: Figure, axis: Axis, regions: Sequence[Region]) -> Figure:
@@ -258,7 +281,7 @@ def shares(title: str, categories: Sequence[str], arms: Sequence[Shares]) -> Fig
                 "orientation": "h",
                 "name": plotly_text(arm.name),
                 "y": names,
-                "x": [100 * share for share in arm.shares[: len(names)]],
+                "x": [None if share is None else 100 * share for share in arm.shares[: len(names)]],
                 "marker": {"color": look.token, **_pattern(look)},
                 "hovertemplate": "%{x:.2f} %",
             }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.http import QueryDict
 
 from ioportal.analysis.before_after import Event, NoPeriods, periods
-from ioportal.analysis.metrics import METRICS, Source
+from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.timelines import Known
 from ioportal.studies import scopes
 from ioportal.studies.models import Mitigation
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 _ALWAYS = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))
 _GAP_SHARE = 0.05  # of a period; shorter gaps in the data are not pointed out
-_FROM_COUNTERS = {
-    metric.name for metric in METRICS if metric.source in {Source.JOB_STATS, Source.JOB_STATS_MDT}
-}
+_COUNTED = {metric.name for metric in METRICS if metric.is_counted}
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class Surroundings:
         both = (result.before, result.after)
         before, after = (scopes.within(mitigation.scope, *period) for period in both)
         together = [f"Measured together with: {each.text}." for each in result.together]
-        gaps = list(_gaps(both)) if mitigation.metric in _FROM_COUNTERS else []
+        gaps = list(_gaps(both)) if mitigation.metric in _COUNTED else []
         return BeforeAfter(before, after, (*together, *gaps), spans=both)
 
     @cached_property

@@ -22,6 +22,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce, Greatest
 from django.db.models.lookups import GreaterThan
+from django.utils import timezone
 
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.trends import missing_reads
@@ -256,7 +257,13 @@ def poor(metric: Metric) -> Q:
 
 
 def unread(start: datetime, end: datetime) -> list[Gap]:
-    """Return the intervals of [start, end) without reads of some or all MDT counters."""
+    """Return the intervals of [start, end) without reads of some or all MDT counters.
+
+    The future is no gap.
+    """
+    end = min(end, timezone.now())
+    if start >= end:
+        return []
     mdts = {mdt.pk: mdt.poll_gap for mdt in Target.objects.filter(kind=Target.Kind.MDT)}
     width = max([(end - start) / _GAP_BINS, *mdts.values()])
     count = -(-(end - start) // width)

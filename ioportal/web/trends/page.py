@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.analysis import trends
-from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.metrics import Unit
 from ioportal.analysis.trends import MAX_BUCKETS, Buckets, Step
 from ioportal.charts import trends as charts
 from ioportal.charts.time_axis import Mark, Meaning
@@ -40,7 +40,6 @@ _Result = TypeVar("_Result")
 MOST_METRICS = 6
 ROWS_SHOWN = 100  # in the table of a page; exports have all
 DEFAULT = "90d"  # value of the parameter `last`
-_FROM_COUNTERS = {Source.JOB_STATS, Source.JOB_STATS_MDT}  # have gaps between reads
 _MOMENT, _SECOND = timedelta(milliseconds=1), timedelta(seconds=1)
 
 
@@ -274,10 +273,7 @@ class TrendsPage(SelectedJobs):
     @cached_property
     def gaps(self) -> list[Gap]:
         """Intervals without reads of MDT counters."""
-        if self.window is None:
-            return []
-        start, end = self.window.start, min(self.window.end, timezone.now())
-        return questions.unread(start, end) if start < end else []
+        return questions.unread(self.window.start, self.window.end) if self.window else []
 
     @cached_property
     def figures(self) -> Figures | None:
@@ -332,7 +328,7 @@ class TrendsPage(SelectedJobs):
             frame,
             buckets,
             self.marks,
-            self.gaps if metric.source in _FROM_COUNTERS else [],
+            self.gaps if metric.is_counted else [],
             self,
             log=self.is_log,
         )
