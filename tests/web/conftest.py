@@ -1,6 +1,5 @@
 """Users, and jobs that they see."""
 
-from datetime import timedelta
 from functools import cache
 from itertools import count
 from string import ascii_lowercase
@@ -12,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster, Filesystem, Server
 from ioportal.telemetry.models import Coverage
-from tests.logs import DAY, at
+from tests.logs import at
 from tests.web import rows, stories
 
 NOON = at("12:00")
@@ -90,24 +89,8 @@ def new_job(cluster):
 
     def make(figures=None, **facts):
         start = facts.pop("started_at", NOON)
-        ended = facts.pop("ended_at", start and start + timedelta(hours=1))
-        job = Job.objects.create(
-            **{
-                "cluster": cluster,
-                "batch_id": str(next(ids)),
-                "submitted_at": start or DAY,
-                "started_at": start,
-                "ended_at": ended,
-                "name": "relax",
-                "owner": "alice",
-                "project": "PHY12",
-                "queue": "batch",
-                "state": Job.State.COMPLETED,
-                "node_count": 2,
-                "precedence": "",
-                **facts,
-            }
-        )
+        job = rows.unsaved_job(start, **{"cluster": cluster, "batch_id": str(next(ids)), **facts})
+        job.save()
         if figures is not None:
             statistics = JobStatistics.objects.create(
                 job=job, computed_at=NOON, **{"quality": "good", "covered_share": 1, **figures}

@@ -1,14 +1,38 @@
 """Rows of pages that no log file creates."""
 
+from datetime import timedelta
+
 from ioportal.activity.models import Incident
 from ioportal.alerts import answers
 from ioportal.alerts.models import Notification
 from ioportal.flags import cases
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
-from ioportal.jobs.models import WorkloadJob
+from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.site.models import Server
 from ioportal.studies.models import Mitigation, Population
-from tests.logs import at
+from tests.logs import DAY, at
+
+
+def unsaved_job(start, **facts):
+    """Return a job of alice that ran for an hour from `start` on; None: it waits.
+
+    `facts` have at least its cluster and batch id.
+    """
+    return Job(
+        **{
+            "submitted_at": start or DAY,
+            "started_at": start,
+            "ended_at": start and start + timedelta(hours=1),
+            "name": "relax",
+            "owner": "alice",
+            "project": "PHY12",
+            "queue": "batch",
+            "state": Job.State.COMPLETED,
+            "node_count": 2,
+            "precedence": "",
+            **facts,
+        }
+    )
 
 
 def flag_job(job, **facts):
