@@ -60,6 +60,12 @@ def measure(scale: float) -> Iterator[Figure]:
             _cold_s(controlled),
             "s",
         )
+        yield Figure(
+            "comparison_controlled_processor",
+            "Comparison of the heaviest user with all others as control: processor time, cold",
+            _processor_s(controlled),
+            "s",
+        )
 
 
 def _arm(user: User, query: str) -> Selection:
