@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from django.db.models import Sum
+from django.db.models import Count, Sum
 from django.http import QueryDict
 from django.utils import timezone
 
@@ -19,6 +19,7 @@ from ioportal.jobs.models import JobStatistics
 from ioportal.studies.cache import cached
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import PANDA_JOBS, figures_version
+from ioportal.studies.rpcs_by_kind import rpcs_by_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.metrics import Metric
     from ioportal.studies.populations import Selection
 
-_CACHE_VERSION = 1  # to be changed with the classes below
+_CACHE_VERSION = 2  # to be changed with the classes below
 _FRACTIONS = {Unit.SHARE, Unit.RATIO}  # units of values that need bins below 1
 _QUARTILES = {"p25": 0.25, "median": 0.5, "p75": 0.75}
 
@@ -45,16 +46,29 @@ class MetricDetails:
 
 
 @dataclass(frozen=True)
+class Mix:
+    """Metadata operations and RPCs by kind of the batch jobs of an arm.
+
+    `jobs` is the number of batch jobs with statistics. `traced` of them have a trace of a part of
+    their run; only these have RPCs.
+    """
+
+    jobs: int
+    operations: Mapping[str, int]
+    traced: int
+    rpcs: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class ArmDetails:
     """Shared jobs and operations of the arms.
 
     `shared` has the number of jobs in two arms, by their numbers; pairs without any are missing.
-    `mixes` has the metadata operations by kind of each arm; a batch job of several PanDA jobs
-    counts once.
+    `mixes` has an element for each arm; a batch job of several PanDA jobs counts once.
     """
 
     shared: Mapping[tuple[int, int], int]
-    mixes: tuple[Mapping[str, int], ...]
+    mixes: tuple[Mix, ...]
     simulated: bool
 
 
@@ -122,9 +136,14 @@ def _arm_details(arms: Sequence[Selection]) -> ArmDetails:
     return ArmDetails({pair: n for pair, n in shared.items() if n}, mixes, simulated)
 
 
-def _mix(arm: Selection, jobs: Any) -> dict[str, int]:
+def _mix(arm: Selection, jobs: Any) -> Mix:
     keys = jobs.values("batch_job" if arm.kind is PANDA_JOBS else "pk")
-    sums = JobStatistics.objects.filter(job__in=keys).aggregate(
-        **{kind: Sum(f"count_{kind}") for kind in METADATA_OPERATIONS}
+    statistics = JobStatistics.objects.filter(job__in=keys)
+    sums = statistics.aggregate(
+        jobs=Count("pk"),
+        traced=Count("metadata_rpcs"),
+        **{kind: Sum(f"count_{kind}") for kind in METADATA_OPERATIONS},
     )
-    return {kind: int(count or 0) for kind, count in sums.items()}
+    number, traced = sums.pop("jobs"), sums.pop("traced")
+    operations = {kind: int(count or 0) for kind, count in sums.items()}
+    return Mix(number, operations, traced, rpcs_by_kind(statistics) if traced else {})

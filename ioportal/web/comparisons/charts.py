@@ -33,7 +33,7 @@ from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.web.comparisons.arms import lowered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ioportal.analysis.metrics import Metric
     from ioportal.analysis.trends import Buckets
@@ -225,9 +225,13 @@ def days(page: ComparisonPage) -> Part:
         "days",
         f"Daily medians of {lowered(metric.title)}",
         "By the day of the start, without weights. Band: quartiles. Dashed lines: upgrades of "
-        "servers; dotted lines: bounds of the arms.",
+        "servers; dotted lines: bounds of the arms. Lines are interrupted at days without values.",
         charts.daily_medians(
-            Quantity(metric.title, unit, _is_log(page)), arms, _axis(span), _marks(page, span)
+            Quantity(metric.title, unit, _is_log(page)),
+            arms,
+            _axis(span),
+            _marks(page, span),
+            questions.unread(span.start, span.end) if metric.is_counted else [],
         )
         if span
         else {},
@@ -275,45 +279,89 @@ def completed(page: ComparisonPage) -> Part:
 
 def mix(page: ComparisonPage) -> Part:
     """Return the shares of the kinds of metadata operations."""
-    mixes = page.details.mixes
-    totals = [sum(counts.values()) for counts in mixes]
-    by_share = sorted(
-        (kind for kind in mixes[0] if any(counts[kind] for counts in mixes)),
-        key=lambda kind: (
-            -max(counts[kind] / total for counts, total in zip(mixes, totals, strict=True) if total)
-        ),
-    )
-    arms = [
-        Shares(arm.name, [counts[kind] / total if total else 0 for kind in by_share])
-        for arm, counts, total in zip(page.arms, mixes, totals, strict=True)
-    ]
-    by_kind = list(zip(by_share, zip(*(arm.shares for arm in arms), strict=True), strict=True))
-    return Part(
-        "mix",
-        "Mix of metadata operations",
+    about = (
         f"Share of each kind in all metadata operations of the arm (job_stats); the {_DRAWN_KINDS} "
-        "most frequent kinds.",
-        charts.shares("Share of the operations", by_share[:_DRAWN_KINDS], arms),
-        ("kind", *page.letters, *(f"{letter}_operations" for letter in page.letters)),
-        [(kind, *shares, *(counts[kind] for counts in mixes)) for kind, shares in by_kind],
-        [*page.names, *(f"{arm.name}, difference" for arm in page.arms[1:])],
-        [
-            (
-                kind,
-                [
-                    *(f"{formatting.percent(share)} %" for share in shares),
-                    *(f"{100 * (share - shares[0]):+.1f}" for share in shares[1:]),
-                ],
-            )
-            for kind, shares in by_kind
-        ],
-        is_empty=not by_share,
+        "most frequent kinds."
     )
+    counts = [each.operations for each in page.details.mixes]
+    return _mix(page, "mix", "metadata operations", about, counts)
+
+
+def rpcs(page: ComparisonPage) -> Part | None:
+    """Return the shares of the kinds of metadata RPCs; None: no job was traced."""
+    mixes = page.details.mixes
+    if not any(each.traced for each in mixes):
+        return None
+    traced = ", ".join(
+        f"{each.traced:,} of {each.jobs:,} in “{arm.name}”"
+        for arm, each in zip(page.arms, mixes, strict=True)
+    )
+    about = (
+        f"Share of each kind in all metadata RPCs of the arm (rpctrace); the {_DRAWN_KINDS} most "
+        f"frequent kinds. Batch jobs with traces: {traced}."
+    )
+    return _mix(page, "rpcs", "metadata RPCs", about, [each.rpcs for each in mixes])
+
+
+def _mix(
+    page: ComparisonPage, name: str, things: str, about: str, mixes: Sequence[Mapping[str, int]]
+) -> Part:
+    """Return the shares of kinds in each arm, and their differences to the first arm.
+
+    Args:
+        page: the page.
+        name: name of the chart.
+        things: what is counted, in the plural.
+        about: explanation of the chart.
+        mixes: counts by kind of each arm.
+    """
+    totals = [sum(counts.values()) for counts in mixes]
+    shares = {
+        kind: [
+            counts.get(kind, 0) / total if total else None
+            for counts, total in zip(mixes, totals, strict=True)
+        ]
+        for kind in sorted({kind for counts in mixes for kind, n in counts.items() if n})
+    }
+    by_kind = sorted(shares.items(), key=lambda row: -max(filter(None, row[1])))
+    arms = [
+        Shares(arm.name, [of_kind[number] for _, of_kind in by_kind])
+        for number, arm in enumerate(page.arms)
+    ]
+    unit = things.rsplit(maxsplit=1)[-1]
+    return Part(
+        name,
+        f"Mix of {things}",
+        about,
+        charts.shares(f"Share of the {unit}", [kind for kind, _ in by_kind][:_DRAWN_KINDS], arms),
+        ("kind", *page.letters, *(f"{letter}_{unit.lower()}" for letter in page.letters)),
+        [(kind, *of_kind, *(counts.get(kind, 0) for counts in mixes)) for kind, of_kind in by_kind],
+        [*page.names, *(f"{arm.name}, difference (percentage points)" for arm in page.arms[1:])],
+        [(kind, _share_texts(*of_kind)) for kind, of_kind in by_kind],
+        is_empty=not by_kind,
+    )
+
+
+def _share_texts(first: float | None, *others: float | None) -> list[str]:
+    """Return shares in per cent, and the differences to the first in percentage points."""
+    return [
+        *(
+            formatting.UNKNOWN if share is None else f"{formatting.percent(share)} %"
+            for share in (first, *others)
+        ),
+        *(
+            formatting.UNKNOWN
+            if first is None or share is None
+            else f"{100 * (share - first):+.1f}"
+            for share in others
+        ),
+    ]
 
 
 PARTS: dict[str, Callable[[ComparisonPage], Part | None]] = {
     "ratios": ratios,
     "mix": mix,
+    "rpcs": rpcs,
     "days": days,
     "completed": completed,
     "distributions": distributions,
