@@ -195,7 +195,8 @@ of pilots (the batch jobs of PanDA jobs), or of their nodes. Only the selected j
 
 - The **load** of a job is the mean concurrency over time after its start, over the median run time
   of all selected jobs and at most until the end of the period. The length is the same for all jobs:
-  a mean over its own run would depend on the length of the run. Only ended jobs have values.
+  a mean over its own run would depend on the length of the run. For the same reason, the job itself
+  counts for all of this time. Only ended jobs have values.
 - **MDS latency** is by hour: time of all requests of the metadata servers from arrival to end /
   requests, in traces (rpctrace). Hours without a trace are estimated from service statistics
   (mds_stats): wait in the queue + mean time of the kinds that the server times. The load of an hour

@@ -123,7 +123,13 @@ def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
     edges = np.array([edge.timestamp() for edge in buckets.edges])
     started = ran.starts >= edges[0]
     starts = ran.starts[started]
-    loads = level.mean(starts, np.minimum(starts + _usual_run_s(ran), edges[-1]))
+    until = np.minimum(starts + _usual_run_s(ran), edges[-1])
+    loads = level.mean(starts, until)
+    if counted is ran:
+        # A job counts as running until then, so that short jobs have no lower load of their own.
+        own = ran.nodes[started] if load is _NODES else 1.0
+        missing_s = np.maximum(until - np.maximum(ran.ends[started], starts), 0)
+        loads += own * missing_s / np.where(until > starts, until - starts, np.nan)
     of_jobs = (
         _relation(metric, kind.plural, (loads, ran.values[metric.name][started], starts), edges)
         for metric in metrics

@@ -79,15 +79,18 @@ class DaySample:
 
     @cached_property
     def _starts(self) -> Ints:
-        """First index of each bin; equal values share a bin, and few values have one each."""
+        """First index of each bin; equal values share a bin, and few values have one each.
+
+        A value with the weight of several bins has one of its own.
+        """
+        if self.size <= BINS:
+            return self.values.searchsorted(np.unique(self.values))
         after = self.weights_up_to
         bounds = after[-1] * np.arange(BINS) / BINS
-        edges = (
-            np.unique(self.values[after.searchsorted(bounds, "right").clip(max=self.size - 1)])
-            if self.size > BINS
-            else np.unique(self.values)
-        )
-        return self.values.searchsorted(edges)
+        lowest = self.values[after.searchsorted(bounds, "right").clip(max=self.size - 1)]
+        edges, bins = np.unique(lowest, return_counts=True)
+        ends = self.values.searchsorted(edges[bins > 1], "right")
+        return np.union1d(self.values.searchsorted(edges), ends[ends < self.size])
 
     @cached_property
     def _ends(self) -> Ints:

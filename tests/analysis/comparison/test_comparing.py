@@ -138,6 +138,22 @@ def test_the_test_is_a_t_test_of_daily_medians(common):
     assert row.effects[0].p == pytest.approx(test.pvalue)
 
 
+def test_daily_medians_of_mostly_zeros_are_zero():
+    rng = np.random.default_rng(9)
+    sides = [
+        simple_arm(
+            np.where(rng.random(600) < 0.9, 0, rng.lognormal(3, 1, 600)),
+            first + np.arange(600) % 7,
+        )
+        for first in (0, 100)
+    ]
+
+    row = compare(sides, ["x"]).metrics["x"]
+
+    assert not any(side.daily.medians.any() for side in row.arms)
+    assert row.effects[0].p == 1
+
+
 @given(st.integers(0, 10_000))
 def test_exchanged_arms_have_the_reciprocal_ratio(seed):
     rng = np.random.default_rng(seed)

@@ -10,6 +10,7 @@ from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
 DAYS = 12
+SECOND = timedelta(seconds=1)
 FIRST = at("12:00")
 PERIOD = {"start": "2017-07-05T00:00Z", "end": "2017-07-17T00:00Z", "unit": "panda"}
 HOURS = {"start": "2017-07-05T10:00Z", "end": "2017-07-05T13:00Z", "step": "hour"}
@@ -78,6 +79,19 @@ def test_the_load_has_several_measures(exported, ramp, query, loads):
 
     metric = "duration_s" if query.get("unit") else "panda_duration_s"
     assert f" from {significant(loads[0])} to {significant(loads[1])} " in conclusions[metric]
+
+
+def test_a_job_alone_has_the_load_of_one_however_short_it_is(exported, new_job):
+    for day in range(DAYS):
+        for hour in range(0, 24, 6):
+            run_s = 600 if hour < 12 else 14_400
+            start = FIRST + timedelta(days=day, hours=hour - 12)
+            new_job({"duration_s": run_s}, started_at=start, ended_at=start + run_s * SECOND)
+
+    conclusions, rows = exported(unit="jobs")
+
+    assert {row["concurrency"] for row in rows["duration_s"]} == {1}
+    assert conclusions["duration_s"].startswith("No conclusion")
 
 
 def test_few_days_permit_no_conclusion(exported, ramp):
