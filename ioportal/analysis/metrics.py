@@ -57,6 +57,11 @@ class Metric:
         """Whether its values are differences of counters, which have gaps between reads."""
         return self.source in {Source.JOB_STATS, Source.JOB_STATS_MDT}
 
+    @property
+    def is_plural(self) -> bool:
+        """Whether its title has a plural verb: "opens fall", "opens per close falls"."""
+        return self.unit is not Unit.RATIO and self.title.partition(" per ")[0].endswith("s")
+
 
 _OPEN_CAVEAT = (
     "The meaning of `open` depends on the server's version: up to 2.13 with failures, in 2.14 and "

@@ -10,9 +10,15 @@ def measured(ratio: float) -> str:
     return _text(ratio, "fell", "rose", "did not change")
 
 
-def expected(ratio: float) -> str:
+def expected(ratio: float, *, plural: bool = False) -> str:
     """Return an expected ratio in words, such as 'falls' and how many times; or that it stays."""
-    return _text(ratio, "falls", "rises", "does not change")
+    verbs = [direction(is_fall=is_fall, plural=plural) for is_fall in (True, False)]
+    return _text(ratio, *verbs, f"do{'' if plural else 'es'} not change")
+
+
+def direction(*, is_fall: bool, plural: bool = False) -> str:
+    """Return the direction of an expected change as a verb, 'falls' or 'rises'."""
+    return f"{'fall' if is_fall else 'rise'}{'' if plural else 's'}"
 
 
 def _text(ratio: float, less: str, more: str, same: str) -> str:

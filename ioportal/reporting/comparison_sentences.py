@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.comparison.results import ArmSummary, Comparison, Effect
     from ioportal.analysis.metrics import Metric
 
+_X = "\N{MULTIPLICATION SIGN}"
 _TIMES = 1.5  # ratios from here on are factors, smaller ones percentages
 _UNEQUAL = 0.1  # difference of shares from which arms are out of balance
 _FEW_MATCHED = 0.8  # share of jobs in common strata below which it is reported
@@ -44,59 +45,85 @@ def sentence(metric: Metric, effect: Effect, *, is_controlled: bool = False) -> 
         effect: effect of an arm.
         is_controlled: whether the effect is relative to the control's.
     """
+    separator = " " if effect.verdict is Verdict.CHANGED else ": "
     relative = " relative to the control" if is_controlled else ""
+    return f"{metric.title}{separator}{conclusion(metric, effect, relative)}."
+
+
+def conclusion(metric: Metric, effect: Effect, relative: str = "") -> str:
+    """Return the conclusion about a metric without its title, such as "fell 4.1x (3.7 to 4.5)".
+
+    Args:
+        metric: the metric.
+        effect: effect of an arm.
+        relative: to what it is relative, if not to the first arm.
+    """
     within = f"within \u00b1 {percent(effect.margin, 0)} % at {percent(CONFIDENCE, 0)} %"
     if effect.refusal:
-        return f"{metric.title}: no conclusion, {_REFUSALS[effect.refusal]}."
+        return f"no conclusion, {_REFUSALS[effect.refusal]}"
     if effect.verdict is Verdict.CHANGED:
         suffix = f", {within}" if effect.is_within_margin else ""
-        return f"{metric.title} {_change(metric, effect)}{relative}{suffix}."
+        return f"{_change(metric, effect)}{relative}{suffix}"
     if effect.verdict is Verdict.EQUIVALENT:
-        return f"{metric.title}: {within}{relative}."
-    return f"{metric.title}: no detectable change{relative}{_smallest(metric, effect)}."
+        return f"{within}{relative}"
+    smallest = smallest_in_words(metric, effect)
+    seen = f"; {smallest} would have been seen" if smallest else ""
+    return f"no detectable change{relative}{seen}"
 
 
 def _change(metric: Metric, effect: Effect) -> str:
     value, low, high = (bound or 0.0 for bound in (effect.estimate, effect.low, effect.high))
     if effect.scale is Scale.DIFFERENCE:
         verb = "rose" if value > 0 else "fell"
-        bounds = sorted((abs(low), abs(high)))
-        return f"{verb} by {_interval(abs(value), bounds, lambda v: with_unit(v, metric.unit))}"
+        size, *bounds = (with_unit(abs(each), metric.unit) for each in (value, low, high))
+        first, last = bounds if abs(low) <= abs(high) else bounds[::-1]
+        return f"{verb} by {size} ({first} to {last})"
     verb, factor = ("rose", value) if value > 1 else ("fell", 1 / value)
     if factor >= _TIMES:
         bounds = [low, high] if value > 1 else [1 / high, 1 / low]
-        return f"{verb} {_interval(factor, bounds, _times, significant)}"
+        return f"{verb} {_interval(factor, bounds, significant, (_X, ''))}"
     bounds = sorted((abs(low - 1), abs(high - 1)))
-    return f"{verb} {_interval(abs(value - 1), bounds, _percent)}"
+    return f"{verb} {_interval(abs(value - 1), bounds, _percent_digits, (' %', ' %'))}"
 
 
 def _interval(
     value: float,
     bounds: Sequence[float],
-    write: Callable[[float], str],
-    write_bound: Callable[[float], str] | None = None,
+    write: Callable[[float, int], str],
+    units: tuple[str, str],
 ) -> str:
-    low, high = map(write_bound or write, bounds)
-    return f"{write(value)} ({low} to {high})"
+    """Return a value with its bounds, with another digit if all look the same.
+
+    Args:
+        value: the value.
+        bounds: its bounds, the lower first.
+        write: writes a number with a number of additional digits.
+        units: what follows the value, and each of the bounds.
+    """
+    unit, unit_of_bounds = units
+    for more in (0, 1):
+        text, low, high = (write(each, more) for each in (value, *bounds))
+        if not text == low == high:
+            return f"{text}{unit} ({low}{unit_of_bounds} to {high}{unit_of_bounds})"
+    return f"{write(value, 0)}{unit} (\u00b1 <0.1 %)"
 
 
-def _times(value: float) -> str:
-    return f"{significant(value)}\u00d7"
+def _percent_digits(share: float, more: int) -> str:
+    return percent(share, 1 + more)
 
 
 def _percent(share: float) -> str:
     return f"{percent(share)} %"
 
 
-def _smallest(metric: Metric, effect: Effect) -> str:
+def smallest_in_words(metric: Metric, effect: Effect) -> str:
+    """Return the smallest effect that would have been seen; "": unknown."""
     if effect.smallest is None:
         return ""
     if effect.scale is Scale.DIFFERENCE:
-        size = with_unit(effect.smallest, metric.unit)
-    else:
-        factor = 1 + effect.smallest
-        size = _times(factor) if factor >= _TIMES else _percent(effect.smallest)
-    return f"; {size} would have been seen"
+        return with_unit(effect.smallest, metric.unit)
+    factor = 1 + effect.smallest
+    return f"{significant(factor)}{_X}" if factor >= _TIMES else _percent(effect.smallest)
 
 
 def cautions(

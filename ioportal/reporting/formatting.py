@@ -76,12 +76,17 @@ def exact(value: float | None, unit: Unit) -> str:
     return full if unit is Unit.RATIO else f"{full} {unit}"
 
 
-def significant(value: float) -> str:
-    """Return a number with two decimals below 10, one below 100, none above."""
+def significant(value: float, more: int = 0) -> str:
+    """Return a number with two decimals below 10, one below 100, none above; and some `more`."""
     if value and abs(value) < 0.01:  # noqa: PLR2004  (two decimals would show zero)
         return f"{Decimal(f'{value:.1g}'):f}"  # without an exponent
     decimals = 2 if abs(value) < _SMALL else 1 if abs(value) < _LARGE else 0
-    return f"{value:,.{decimals}f}"
+    return f"{value:,.{decimals + more}f}"
+
+
+def lowered(title: str) -> str:
+    """Return a title for the middle of a sentence: 'opens', 'CPU efficiency'."""
+    return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def waiting(seconds: float) -> str:

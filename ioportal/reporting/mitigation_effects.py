@@ -1,56 +1,102 @@
-"""Measured effects of mitigations on their expected metrics."""
+"""Measured effects of mitigations on their expected metrics, or on the main metrics."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.http import QueryDict
 from django.urls import reverse
 
+from ioportal.analysis import ratios
+from ioportal.analysis.before_after import LONGEST, Event
+from ioportal.analysis.comparison.results import Scale
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
 from ioportal.reporting.comparison_sentences import sentence
+from ioportal.reporting.expectations import Finding, with_causes
+from ioportal.reporting.formatting import lowered, percent, significant
 from ioportal.studies.before_after import Surroundings
 from ioportal.studies.cache import visibility_key
-from ioportal.studies.comparisons import compare_arms
+from ioportal.studies.change_points import MAIN_METRICS, single_step
+from ioportal.studies.comparisons import compare_arms, metrics_of
 from ioportal.studies.populations import Selection, kind_in
+from ioportal.studies.trends import RECORDS, completed_per_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import date
 
     from django.contrib.auth.models import User
 
-    from ioportal.analysis.comparison.results import Effect, MetricComparison
+    from ioportal.analysis.comparison.results import ArmFigures, Effect, MetricComparison
+    from ioportal.analysis.metrics import Metric
     from ioportal.studies.before_after import BeforeAfter
     from ioportal.studies.models import Mitigation
 
 _METRICS = {metric.name: metric for metric in (*METRICS, *PANDA_METRICS)}
+_ALWAYS = ("duration_s", "metadata_operations_per_node", "panda_duration_s")  # without expectation
+_MANY_UNKNOWN = 0.1  # share of the jobs of a period
+_STRONG = 1.25  # ratio of medians from which a change of another metric is named
 
 
 @dataclass(frozen=True)
 class MeasuredEffect:
-    """The periods before and after a mitigation, and its effect on its expected metric."""
+    """The periods before and after a mitigation, and what changed between them.
+
+    Args:
+        mitigation: the mitigation.
+        periods: its periods.
+        rows: the comparison of the periods by metric; empty: there is nothing to compare.
+        single: day and ratio of its own change of the daily medians, if it was measured together
+            with others.
+        completed_per_day: completed jobs per day before and after.
+    """
 
     mitigation: Mitigation
     periods: BeforeAfter
-    figures: MetricComparison | None  # None: it has no metric, or there is nothing to compare
+    rows: Mapping[str, MetricComparison] = field(default_factory=dict)
+    single: tuple[date, float] | None = None
+    completed_per_day: tuple[float, ...] = ()
+
+    @property
+    def figures(self) -> MetricComparison | None:
+        """The comparison of the expected metric; None: not measured."""
+        return self.rows.get(self.mitigation.metric)
 
     @property
     def effect(self) -> Effect | None:
-        """The effect; None: not measured."""
+        """The effect on the expected metric, of all that is measured together; None: unknown."""
         return self.figures.effects[0] if self.figures else None
 
     @property
+    def _counted(self) -> tuple[ArmFigures, ...]:
+        figures = self.figures or next(iter(self.rows.values()), None)
+        return figures.arms if figures else ()
+
+    @property
     def jobs(self) -> tuple[int, ...]:
-        """The numbers of jobs with known values before and after."""
-        return tuple(arm.jobs for arm in self.figures.arms) if self.figures else ()
+        """The numbers of jobs before and after that are compared: with known values and weight."""
+        return tuple(int(arm.daily.jobs.sum()) if arm.daily else 0 for arm in self._counted)
+
+    @property
+    def all_jobs(self) -> tuple[int, ...]:
+        """The numbers of all jobs before and after."""
+        return tuple(arm.jobs + arm.unknown for arm in self._counted)
 
     @property
     def compare_query(self) -> str:
         """The query of the comparison of both periods, with everyone else in them."""
+        return self._query(control="others")
+
+    @property
+    def chart_query(self) -> str:
+        """The query of the comparison of both periods alone."""
+        return self._query(control="none")
+
+    def _query(self, control: str) -> str:
         arms = [("arm", self.periods.before), ("arm", self.periods.after)]
-        return urlencode([*arms, ("control", "others"), ("mitigation", self.mitigation.pk)])
+        return urlencode([*arms, ("control", control), ("mitigation", self.mitigation.pk)])
 
     @property
     def compare_url(self) -> str:
@@ -59,10 +105,76 @@ class MeasuredEffect:
 
     @property
     def text(self) -> str:
-        """The effect as a sentence, or why there is none."""
+        """The effect on the expected metric as a sentence, or why there is none."""
         if self.effect:
             return sentence(_METRICS[self.mitigation.metric], self.effect)
         return self.periods.reason or "No expected metric."
+
+    @property
+    def finding(self) -> Finding | None:
+        """The effect on the expected metric, with all that is measured together."""
+        if self.effect is None:
+            return None
+        metric = _METRICS[self.mitigation.metric]
+        return Finding(self.mitigation, metric, self.effect, self.periods.together)
+
+    @property
+    def conclusions(self) -> list[str]:
+        """What changed: the expected metric and side effects, or the main metrics; or a reason."""
+        if self.finding:
+            return [self.finding.text, *self._single, *self._side_effects]
+        if not self.rows:
+            return [self.text]
+        effects = [
+            with_causes(sentence(metric, effect), self.periods.together)
+            for metric, effect in self._main
+            if metric.name in _ALWAYS or effect.is_change
+        ]
+        if self.completed_per_day:
+            before, after = map(significant, self.completed_per_day)
+            effects.append(f"Completed jobs per day: {before} before, {after} after.")
+        return effects
+
+    @property
+    def _main(self) -> list[tuple[Metric, Effect]]:
+        kind = kind_in(QueryDict(self.mitigation.scope))
+        return [
+            (_METRICS[name], self.rows[name].effects[0])
+            for name in MAIN_METRICS[kind.name]
+            if name in self.rows and name != self.mitigation.metric
+        ]
+
+    @property
+    def _single(self) -> Iterator[str]:
+        if self.single is None:
+            return
+        day, ratio = self.single
+        expected = self.mitigation.expected
+        suffix = f"; expected: {expected.in_words(plural=False)}" if expected else ""
+        yield (
+            f"This mitigation alone: daily medians {ratios.measured(ratio)} on {day:%-d %B} "
+            f"(from daily medians, without an interval{suffix})."
+        )
+
+    @property
+    def _side_effects(self) -> Iterator[str]:
+        for metric, effect in self._main:
+            ratio = effect.estimate if effect.scale is Scale.RATIO else None
+            if effect.is_change and (not ratio or max(ratio, 1 / ratio) >= _STRONG):
+                yield f"At the same time: {lowered(sentence(metric, effect))}"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What else may explain the effect, and unknown values."""
+        unknown = []
+        if self.figures:
+            title = _METRICS[self.mitigation.metric].title
+            for name, arm in zip(("before", "after"), self.figures.arms, strict=True):
+                total = arm.jobs + arm.unknown
+                if arm.unknown > _MANY_UNKNOWN * total:
+                    share = percent(arm.unknown / total, 0)
+                    unknown.append(f"{title}: unknown for {share} % of the jobs {name}.")
+        return [*self.periods.remarks, *unknown]
 
 
 def measure(mitigations: Iterable[Mitigation], user: User) -> list[MeasuredEffect]:
@@ -72,11 +184,35 @@ def measure(mitigations: Iterable[Mitigation], user: User) -> list[MeasuredEffec
 
 
 def _measure(mitigation: Mitigation, periods: BeforeAfter, user: User) -> MeasuredEffect:
-    metric = mitigation.metric
-    if periods.reason or metric not in _METRICS:
-        return MeasuredEffect(mitigation, periods, None)
+    if periods.reason:
+        return MeasuredEffect(mitigation, periods)
     arms = [_selection(query, user) for query in (periods.before, periods.after)]
-    return MeasuredEffect(mitigation, periods, compare_arms(arms, [metric]).result.metrics[metric])
+    names = [metric.name for metric in metrics_of(arms[0].kind)]
+    rows = compare_arms(arms, names).result.metrics
+    scope = _selection(mitigation.scope, user)
+    if mitigation.metric not in rows:
+        completed = tuple(
+            completed_per_day(scope.jobs, RECORDS[scope.kind.name], *span) for span in periods.spans
+        )
+        return MeasuredEffect(mitigation, periods, rows, completed_per_day=completed)
+    return MeasuredEffect(mitigation, periods, rows, _single_step(mitigation, periods, scope))
+
+
+def _single_step(
+    mitigation: Mitigation, periods: BeforeAfter, scope: Selection
+) -> tuple[date, float] | None:
+    """Return day and ratio of the own change of a mitigation among others; None: unknown."""
+    if not periods.together:
+        return None
+    own = Event(mitigation.started_at, mitigation.complete_at, mitigation.title)
+    step = single_step(
+        scope.kind,
+        scope.jobs,
+        _METRICS[mitigation.metric],
+        (periods.spans[0][0] - LONGEST, periods.spans[1][1] + LONGEST),
+        [own, *(each.event for each in periods.together)],
+    )
+    return step and (step[0], step[1].ratio)
 
 
 def _selection(query: str, user: User) -> Selection:

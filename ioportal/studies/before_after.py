@@ -23,10 +23,27 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.analysis.before_after import Period
+    from ioportal.analysis.comparison.expectations import ExpectedRatio
 
 _ALWAYS = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))
 _GAP_SHARE = 0.05  # of a period; shorter gaps in the data are not pointed out
 _COUNTED = {metric.name for metric in METRICS if metric.is_counted}
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another event that may concern the jobs of a mitigation; without a mitigation, an upgrade."""
+
+    event: Event
+    mitigation: Mitigation | None = None
+    is_revert: bool = False
+
+    def expected(self, metric: str) -> ExpectedRatio | None:
+        """Return the expected effect on a metric; None: unknown."""
+        if self.mitigation is None or self.mitigation.metric != metric:
+            return None
+        expected = self.mitigation.expected
+        return expected.inverse if expected and self.is_revert else expected
 
 
 @dataclass(frozen=True)
@@ -41,6 +58,7 @@ class BeforeAfter:
     remarks: tuple[str, ...] = ()
     reason: str = ""
     spans: tuple[Period, ...] = ()
+    together: tuple[Neighbour, ...] = ()  # measured together with the mitigation
 
     @property
     def named_periods(self) -> list[tuple[str, datetime, datetime]]:
@@ -60,17 +78,18 @@ class Surroundings:
         """Return the jobs to compare, within the data that the user may see."""
         data = self._extent(mitigation.scope)
         if data is None:
-            return BeforeAfter(reason="No job in its scope has started.")
+            return BeforeAfter(reason=self._no_jobs)
         change = Event(mitigation.started_at, mitigation.complete_at, mitigation.title)
-        neighbours = list(self._neighbours(mitigation))
-        result = periods(change, data, neighbours, mitigation.reverted_at)
+        neighbours = {each.event: each for each in self.neighbours(mitigation.scope, mitigation)}
+        result = periods(change, data, list(neighbours), mitigation.reverted_at)
         if isinstance(result, NoPeriods):
             return BeforeAfter(reason=result.reason)
         both = (result.before, result.after)
         before, after = (scopes.within(mitigation.scope, *period) for period in both)
-        together = [f"Measured together with: {each.text}." for each in result.together]
+        together = tuple(neighbours[event] for event in result.together)
+        causes = [f"Measured together with: {each.event.text}." for each in together]
         gaps = list(_gaps(both)) if mitigation.metric in _COUNTED else []
-        return BeforeAfter(before, after, (*together, *gaps), spans=both)
+        return BeforeAfter(before, after, (*causes, *gaps), spans=both, together=together)
 
     @cached_property
     def _mitigations(self) -> list[Mitigation]:
@@ -89,14 +108,26 @@ class Surroundings:
             self._extents[scope] = extent(jobs, RECORDS[kind.name])
         return self._extents[scope]
 
-    def _neighbours(self, mitigation: Mitigation) -> Iterator[Event]:
-        """Yield server upgrades, and other mitigations and reverts that may concern the jobs."""
+    def neighbours(self, scope: str, mitigation: Mitigation | None) -> Iterator[Neighbour]:
+        """Yield server upgrades, and mitigations and reverts that may concern a scope's jobs.
+
+        Args:
+            scope: the jobs.
+            mitigation: the mitigation whose neighbours they are, which is left out.
+        """
         for other in self._mitigations:
-            if other.pk != mitigation.pk and scopes.may_overlap(other.scope, mitigation.scope):
-                yield Event(other.started_at, other.complete_at, other.title)
-                if other.reverted_at:
-                    yield Event(other.reverted_at, other.reverted_at, f"{other.title} (reverted)")
-        yield from self._upgrades
+            if other != mitigation and scopes.may_overlap(other.scope, scope):
+                yield Neighbour(Event(other.started_at, other.complete_at, other.title), other)
+                if at := other.reverted_at:
+                    yield Neighbour(
+                        Event(at, at, f"{other.title} (reverted)"), other, is_revert=True
+                    )
+        yield from map(Neighbour, self._upgrades)
+
+    @property
+    def _no_jobs(self) -> str:
+        whose = "" if self._user.is_staff else " of yours"
+        return f"No job{whose} in its scope has started."
 
 
 def _gaps(both: tuple[Period, Period]) -> Iterator[str]:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from django.utils import timezone
 
 from ioportal.analysis import change_points, trends
+from ioportal.analysis.before_after import Event
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.studies import scopes
 from ioportal.studies.models import DismissedChange, Mitigation
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FEWEST_JOBS = 3  # of a day with a median
 _NEARBY = timedelta(days=1)
-_NAMES = {
+MAIN_METRICS = {
     BATCH_JOBS.name: (
         "metadata_operations_per_node",
         "duration_s",
@@ -97,8 +97,41 @@ class Explained:
 
 def changes(kind: JobKind, jobs: Jobs, start: datetime, end: datetime) -> list[Change]:
     """Find the changes in the daily medians of the main metrics of jobs, in order; one query."""
+    metrics = [_METRICS[name] for name in MAIN_METRICS[kind.name]]
+    return list(_merged(_steps(kind, jobs, metrics, start, end)))
+
+
+def single_step(
+    kind: JobKind,
+    jobs: Jobs,
+    metric: Metric,
+    period: tuple[datetime, datetime],
+    events: Sequence[Event],
+) -> tuple[date, Effect] | None:
+    """Return the change in the daily medians of a metric within a day of the first of some events.
+
+    None: one of the events has no change of its own, so that their effects cannot be told apart.
+    """
+    found = _steps(kind, jobs, [metric], *period)
+    if not found:
+        return None
+    nearest = [min(found, key=lambda step: _distance(step[0], event)) for event in events]
+    pairs = zip(nearest, events, strict=True)
+    is_near = all(_distance(day, event) <= _NEARBY for (day, _), event in pairs)
+    return nearest[0] if is_near and len({day for day, _ in nearest}) == len(events) else None
+
+
+def _distance(day: date, event: Event) -> timedelta:
+    """Return the time between a day and the days of an event and its roll-out."""
+    first, last = timezone.localdate(event.start), timezone.localdate(event.end)
+    return max(first - day, day - last, timedelta())
+
+
+def _steps(
+    kind: JobKind, jobs: Jobs, metrics: Sequence[Metric], start: datetime, end: datetime
+) -> list[tuple[date, Effect]]:
+    """Return the days from which daily medians of metrics are at another level."""
     days = trends.buckets(start, end, trends.Step.DAY, timezone.get_current_timezone())
-    metrics = [_METRICS[name] for name in _NAMES[kind.name]]
     columns: dict[str, tuple[list[int], list[float]]] = {m.name: ([], []) for m in metrics}
     rows = sorted(medians(jobs, RECORDS[kind.name], metrics, days, FEWEST_JOBS), key=_bucket)
     for number, values in rows:
@@ -107,7 +140,7 @@ def changes(kind: JobKind, jobs: Jobs, start: datetime, end: datetime) -> list[C
                 columns[name][0].append(number)
                 columns[name][1].append(value)
     first = timezone.localdate(start)
-    found = [
+    return [
         (first + timedelta(days=int(numbers[point.position])), effect)
         for metric in metrics
         for numbers, values_of in [columns[metric.name]]
@@ -116,7 +149,6 @@ def changes(kind: JobKind, jobs: Jobs, start: datetime, end: datetime) -> list[C
         )
         for effect in [Effect(metric, point.before, point.after)]
     ]
-    return list(_merged(found))
 
 
 def _bucket(row: tuple[int, object]) -> int:
@@ -165,12 +197,10 @@ def explained(
 
 def _is_near(day: date, mitigation: Mitigation) -> bool:
     """Return whether a mitigation began, was rolled out or was reverted within a day of `day`."""
-    roll_out = (mitigation.started_at, mitigation.complete_at)
-    reverted = [(mitigation.reverted_at, mitigation.reverted_at)] if mitigation.reverted_at else []
-    return any(
-        timezone.localdate(first) - _NEARBY <= day <= timezone.localdate(last) + _NEARBY
-        for first, last in chain([roll_out], reverted)
-    )
+    reverted = mitigation.reverted_at
+    events = [Event(mitigation.started_at, mitigation.complete_at, "")]
+    events += [Event(reverted, reverted, "")] if reverted else []
+    return any(_distance(day, event) <= _NEARBY for event in events)
 
 
 def dismiss(scope: str, day: date, by: str) -> None:

@@ -13,11 +13,12 @@ from django.utils import timezone
 from ioportal.analysis.comparison.arms import Arm
 from ioportal.analysis.comparison.comparing import compare
 from ioportal.analysis.comparison.results import MARGIN, Comparison, Refusal
+from ioportal.analysis.metrics import METRICS, PANDA_METRICS
 from ioportal.analysis.populations import MIN_GROUP, coarse, coarsened
 from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.studies.population_values import Covariate
-from ioportal.studies.populations import Selection, figures_version, other_jobs
+from ioportal.studies.populations import BATCH_JOBS, Selection, figures_version, other_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.comparison.arms import Ints
     from ioportal.analysis.comparison.results import ArmFigures, ArmSummary, Daily, Effect
+    from ioportal.analysis.metrics import Metric
     from ioportal.studies.population_values import JobValues
+    from ioportal.studies.populations import JobKind
 
 _CACHE_VERSION = 1  # to be changed with the classes of results
 _CONTROL_FILTERS = ("cluster", "start", "end")
@@ -41,6 +44,11 @@ class ArmComparison:
     result: Comparison
     covariate: Covariate
     labels: Mapping[int, str]  # text of each stratum
+
+
+def metrics_of(kind: JobKind) -> tuple[Metric, ...]:
+    """Return the metrics that are compared."""
+    return METRICS if kind is BATCH_JOBS else (*PANDA_METRICS, *METRICS)
 
 
 def compare_arms(

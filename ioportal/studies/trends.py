@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -185,6 +186,13 @@ def outcomes(jobs: Jobs, records: Records, buckets: Buckets) -> Iterator[Row]:
             outcome = records.outcome_of(state)
             ended[outcome] = (ended[outcome] or 0) + count
         yield bucket, ended
+
+
+def completed_per_day(jobs: Jobs, records: Records, start: datetime, end: datetime) -> float:
+    """Return the jobs that completed in [start, end) per day."""
+    states = next(iter(records.outcomes.values()))
+    completed = jobs.filter(state__in=states, ended_at__gte=start, ended_at__lt=end).order_by()
+    return completed.count() / ((end - start) / timedelta(days=1))
 
 
 def use(jobs: Jobs, records: Records, buckets: Buckets) -> Iterator[Row]:

@@ -20,6 +20,13 @@ def changed(estimate, low, high, **facts):
     [
         (OPENS, changed(1 / 4.1, 1 / 4.5, 1 / 3.7), "Opens fell 4.10\u00d7 (3.70 to 4.50)."),
         (OPENS, changed(6_300 / 1_500, 4, 4.5), "Opens rose 4.20\u00d7 (4.00 to 4.50)."),
+        (
+            OPENS,
+            changed(1 / 4.03, 1 / 4.034, 1 / 4.026),
+            "Opens fell 4.030\u00d7 (4.026 to 4.034).",
+        ),
+        (OPENS, changed(1 / 128, 1 / 128.01, 1 / 128), "Opens fell 128\u00d7 (\u00b1 <0.1 %)."),
+        (OPENS, changed(0.998, 0.9976, 0.9984), "Opens fell 0.20 % (0.16 % to 0.24 %)."),
         (RUN_TIME, changed(0.9, 0.85, 0.96), "Run time fell 10.0 % (4.0 % to 15.0 %)."),
         (
             RUN_TIME,

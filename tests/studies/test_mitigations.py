@@ -52,9 +52,9 @@ def test_a_dismissed_change_is_stored_once(db):
 @pytest.mark.parametrize(
     ("factor", "text"),
     [
-        (0.25, "Opens falls 4\N{MULTIPLICATION SIGN}"),
-        (1.5, "Opens rises 1.5\N{MULTIPLICATION SIGN}"),
-        (1, "Opens does not change"),
+        (0.25, "Opens fall 4\N{MULTIPLICATION SIGN}"),
+        (1.5, "Opens rise 1.5\N{MULTIPLICATION SIGN}"),
+        (1, "Opens do not change"),
         (None, "Opens"),
     ],
 )

@@ -69,6 +69,11 @@ class Effect:
     margin: float = MARGIN
     is_within_margin: bool = False  # the interval lies within 1 +- margin
 
+    @property
+    def is_change(self) -> bool:
+        """Whether a change is detected and not negligible."""
+        return self.verdict is Verdict.CHANGED and not self.is_within_margin
+
 
 @dataclass(frozen=True)
 class Raw:

@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
-from ioportal.analysis import ratios
+from ioportal.analysis.comparison.expectations import FALL, RISE, ExpectedRatio
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
 
 if TYPE_CHECKING:
@@ -64,6 +64,10 @@ class Mitigation(models.Model):
         RELEASED = "released", "released"
         REJECTED = "rejected", "rejected"
 
+    class Direction(models.TextChoices):
+        LESS = "less", "falls"
+        MORE = "more", "rises"
+
     title = models.CharField(max_length=120)
     kind = models.CharField(max_length=16, choices=Kind.choices)
     made_by = models.CharField("made by", max_length=100, blank=True)  # people or a team
@@ -73,6 +77,8 @@ class Mitigation(models.Model):
     scope = models.CharField(max_length=2_000, blank=True)  # as Population.query, without times
     metric = models.CharField("expected metric", max_length=40, blank=True)  # name in METRICS
     factor = models.FloatField(null=True, blank=True)  # expected: value after / value before
+    # Expected without a factor.
+    direction = models.CharField(max_length=4, choices=Direction.choices, blank=True)
     links = models.TextField(blank=True)  # one URL per line
     notes = models.TextField(blank=True)
     cost = models.CharField(max_length=200, blank=True)  # in words
@@ -107,6 +113,11 @@ class Mitigation(models.Model):
                 condition=Q(factor=None) | (Q(factor__gt=0) & ~Q(metric="")),
                 violation_error_message="A factor is positive and needs a metric.",
             ),
+            models.CheckConstraint(
+                name="mitigation_direction_without_factor",
+                condition=Q(direction="") | (Q(factor=None) & ~Q(metric="")),
+                violation_error_message="A direction needs a metric, and has no factor.",
+            ),
         ]
         indexes = [
             # The list, and marks of charts: those around a time.
@@ -126,16 +137,20 @@ class Mitigation(models.Model):
         return self.completed_at or self.started_at
 
     @property
-    def metric_title(self) -> str:
-        """The title of the expected metric; "": none."""
-        return _METRICS[self.metric].title if self.metric in _METRICS else ""
+    def expected(self) -> ExpectedRatio | None:
+        """The expected ratio of the medians of its metric; None: unknown."""
+        if self.factor is not None:
+            return ExpectedRatio(self.factor, self.factor)
+        return {self.Direction.LESS: FALL, self.Direction.MORE: RISE}.get(self.direction)
 
     @property
     def expectation(self) -> str:
         """The expected effect in words: metric, and how many times it falls or rises."""
-        if not self.metric_title or self.factor is None:
-            return self.metric_title
-        return f"{self.metric_title} {ratios.expected(self.factor)}"
+        if not (metric := _METRICS.get(self.metric)):
+            return ""
+        if not self.expected:
+            return metric.title
+        return f"{metric.title} {self.expected.in_words(plural=metric.is_plural)}"
 
     @property
     def link_list(self) -> list[str]:

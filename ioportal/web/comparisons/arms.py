@@ -169,11 +169,6 @@ def _is_before(first: Arm, second: Arm) -> bool:
     return bool(is_same and first.end and second.start and first.end <= second.start)
 
 
-def lowered(title: str) -> str:
-    """Return a title for the middle of a sentence: 'opens', 'CPU efficiency'."""
-    return title if title[:2].isupper() else title[:1].lower() + title[1:]
-
-
 def period_text(start: datetime | None, end: datetime | None) -> str:
     """Return a period in the site's zone: '17 Aug to 19 Aug 2017', with times if not midnight."""
     if start is None and end is None:

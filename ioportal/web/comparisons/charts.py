@@ -24,13 +24,13 @@ from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning
 from ioportal.charts.timelines import Chart, Style
 from ioportal.charts.trends import drawn_unit
 from ioportal.reporting import formatting, mitigation_marks
+from ioportal.reporting.formatting import lowered
 from ioportal.reporting.timelines import ROWS_SHOWN
 from ioportal.studies import trends as questions
 from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.cache import cached
 from ioportal.studies.populations import BATCH_JOBS, figures_version
 from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
-from ioportal.web.comparisons.arms import lowered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

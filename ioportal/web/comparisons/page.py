@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any
 from django.urls import reverse
 
 from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Scale, Verdict
-from ioportal.analysis.metrics import METRICS, PANDA_METRICS
 from ioportal.charts.arms import MOST_ARMS
 from ioportal.reporting import formatting
-from ioportal.reporting.comparison_sentences import sentence
+from ioportal.reporting.comparison_sentences import sentence, smallest_in_words
+from ioportal.reporting.expectations import Finding
+from ioportal.reporting.formatting import lowered
 from ioportal.reporting.population_filters import population_text
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.studies import trends as questions
 from ioportal.studies.arm_details import arm_details, arm_jobs, metric_details
-from ioportal.studies.comparisons import compare_arms
+from ioportal.studies.before_after import Surroundings
+from ioportal.studies.comparisons import compare_arms, metrics_of
 from ioportal.studies.models import Population
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS
 from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.web.comparisons import charts, moved_load, presets
-from ioportal.web.comparisons.arms import lowered
 from ioportal.web.comparisons.query import FEWEST_ARMS, ComparisonQuery
 from ioportal.web.comparisons.warnings import warnings
 from ioportal.web.populations.references import read
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
+    from ioportal.analysis.before_after import Period
     from ioportal.analysis.comparison.results import (
         ArmFigures,
         Comparison,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     )
     from ioportal.analysis.metrics import Metric
     from ioportal.studies.arm_details import ArmDetails, MetricDetails
+    from ioportal.studies.before_after import Neighbour
     from ioportal.studies.comparisons import ArmComparison
     from ioportal.studies.populations import JobKind
     from ioportal.web.comparisons.arms import Arm
@@ -137,7 +140,7 @@ class EffectCells:
     @property
     def is_change(self) -> bool:
         """Whether a change is detected and not negligible."""
-        return _is_change(self.effect)
+        return self.effect.is_change
 
 
 @dataclass(frozen=True)
@@ -269,7 +272,7 @@ class ComparisonPage:
 
     @property
     def _metrics(self) -> tuple[Metric, ...]:
-        return METRICS if self.kind is BATCH_JOBS else (*PANDA_METRICS, *METRICS)
+        return metrics_of(self.kind)
 
     @cached_property
     def compared(self) -> list[tuple[Metric, MetricComparison]]:
@@ -321,6 +324,42 @@ class ComparisonPage:
         """What divides the jobs into strata: 'node counts'."""
         return _COVARIATES[self._comparison.covariate]
 
+    @cached_property
+    def neighbours(self) -> list[Neighbour]:
+        """Other mitigations, and upgrades, that may concern the jobs of an arm."""
+        surroundings = Surroundings(self.user)
+        by_event = {
+            each.event: each
+            for arm in self.arms
+            for each in surroundings.neighbours(arm.query(), self.query.mitigation)
+        }
+        return list(by_event.values())
+
+    @cached_property
+    def finding(self) -> Finding | None:
+        """The effect on the expected metric of the mitigation whose periods are compared."""
+        mitigation, between = self.query.mitigation, self._between
+        if not mitigation or not between or mitigation.metric not in self.result.metrics:
+            return None
+        if not between[0] <= mitigation.started_at <= mitigation.complete_at <= between[1]:
+            return None
+        [metric] = [each for each in self._metrics if each.name == mitigation.metric]
+        [effect] = self.result.metrics[metric.name].effects
+        together = [
+            each
+            for each in self.neighbours
+            if between[0] <= each.event.start and each.event.end <= between[1]
+        ]
+        return Finding(mitigation, metric, effect, together)
+
+    @property
+    def _between(self) -> Period | None:
+        """The time between two periods of the same jobs; None: the arms are others."""
+        if not self.query.is_before_and_after or len(self.arms) > FEWEST_ARMS:
+            return None
+        end, start = self.arms[0].end, self.arms[1].start
+        return (end, start) if end and start and end <= start else None
+
     @property
     def verdicts(self) -> list[tuple[Arm, list[str]]]:
         """For each arm but the first: sentences, the largest changes first."""
@@ -346,10 +385,12 @@ class ComparisonPage:
 
     @cached_property
     def metric(self) -> Metric:
-        """The metric of the charts: of the URL, or the one that changed most."""
+        """The metric of the charts: of the URL, the expected one, or the one that changed most."""
         known = {metric.name: metric for metric, _ in self.compared}
-        if self.query.metric in known:
-            return known[self.query.metric]
+        expected = self.query.mitigation.metric if self.query.mitigation else ""
+        for name in (self.query.metric, expected):
+            if name in known:
+                return known[name]
         ranked = _by_change((metric, row.effects[0]) for metric, row in self.compared)
         return ranked[0][0] if ranked else next(iter(known.values()))
 
@@ -487,6 +528,7 @@ class ComparisonPage:
             "control": self.query.control_title or None,
             "covariate": str(self._comparison.covariate),
             "margin": self.query.margin,
+            "expectation": self.finding.text if self.finding else None,
             "conclusions": {arm.name: sentences for arm, sentences in self.verdicts},
             "warnings": self.warnings,
             "load": [
@@ -543,13 +585,8 @@ def _by_change(effects: Any) -> list[tuple[Metric, Effect]]:
             return 0.0
         return max(effect.estimate, 1 / effect.estimate)
 
-    changed = (pair for pair in effects if _is_change(pair[1]))
+    changed = (pair for pair in effects if pair[1].is_change)
     return sorted(changed, key=size, reverse=True)
-
-
-def _is_change(effect: Effect) -> bool:
-    """Whether a change is detected and not negligible."""
-    return effect.verdict is Verdict.CHANGED and not effect.is_within_margin
 
 
 def _sentences(effects: list[tuple[Metric, Effect]]) -> list[str]:
@@ -563,10 +600,13 @@ def _sentences(effects: list[tuple[Metric, Effect]]) -> list[str]:
         names = ", ".join(lowered(metric.title) for metric, _ in equal)
         sentences.append(f"Unchanged within ± {100 * equal[0][1].margin:g} %: {names}.")
     open_questions = [
-        lowered(metric.title)
+        f"{lowered(metric.title)} ({smallest_in_words(metric, effect) or formatting.UNKNOWN})"
         for metric, effect in effects
         if effect.verdict is Verdict.NO_CHANGE_DETECTED and not effect.is_within_margin
     ]
     if open_questions:
-        sentences.append(f"No detectable change: {', '.join(open_questions)}.")
+        sentences.append(
+            "No detectable change (in brackets: what would have been seen): "
+            f"{', '.join(open_questions)}."
+        )
     return sentences

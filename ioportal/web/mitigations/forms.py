@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_LINKS = 20
 _MAX_URL = 500
-_LESS, _MORE, _SAME = "less", "more", "same"
+_LESS, _MORE, _SAME = *Mitigation.Direction.values, "same"
 _METRIC_CHOICES = [
     ("", "none"),
     ("Batch jobs", [(metric.name, metric.title) for metric in METRICS]),
@@ -32,7 +32,7 @@ _is_url = URLValidator(schemes=["http", "https"])
 
 
 class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """All facts of a mitigation; the expected factor is a direction and a number of times."""
+    """All facts of a mitigation; its expected change is a direction, with or without a factor."""
 
     started_at = TimeField(label="Start")
     completed_at = TimeField(
@@ -58,7 +58,7 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         max_value=1e9,
         required=False,
         widget=forms.NumberInput({"step": "any"}),
-        help_text="4: to a quarter, or to four times the value.",
+        help_text="4: to a quarter, or to four times the value. Empty: unknown.",
     )
 
     field_order = (
@@ -97,6 +97,17 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         factor = self.instance.factor or self.initial.get("factor")
         if factor:
             self.initial.update(_direction_of(factor))
+        elif self.instance.direction:
+            self.initial["direction"] = self.instance.direction
+
+    @property
+    def jobs_in_words(self) -> str:
+        """The number of jobs of the valid scope."""
+        query = QueryDict(self.instance.scope)
+        kind = kind_in(query)
+        jobs = kind.filter_set(query, queryset=kind.visible_to(self._user)).qs
+        count = jobs.order_by().count()
+        return f"{count:,} {kind.singular if count == 1 else kind.plural}"
 
     def clean_scope(self) -> str:
         """Return the filters of the jobs, without times."""
@@ -128,15 +139,14 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         direction, times = values.get("direction"), values.get("times")
         if direction and not values.get("metric") and "metric" not in self.errors:
             self.add_error("metric", "Select the metric that is expected to change.")
-        if direction in {_LESS, _MORE} and not times and "times" not in self.errors:
-            self.add_error("times", "Enter how many times.")
         kind = kind_in(QueryDict(values.get("scope", "")))
         if values.get("metric") in _OF_PANDA and kind is not PANDA_JOBS:
             self.add_error("metric", "Select PanDA jobs (unit=panda), or a metric of batch jobs.")
         if self.errors:
             return values
-        factors = {_LESS: 1 / (times or 1), _MORE: times, _SAME: 1}
+        factors = {_LESS: times and 1 / times, _MORE: times, _SAME: 1}
         self.instance.factor = factors.get(direction or "")
+        self.instance.direction = "" if self.instance.factor else direction
         return values
 
     def save(self, commit: bool = True) -> Mitigation:  # noqa: ARG002, FBT001, FBT002  (Django's signature)

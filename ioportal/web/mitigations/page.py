@@ -17,6 +17,7 @@ from ioportal.studies import scopes
 from ioportal.studies.models import Mitigation
 from ioportal.studies.populations import kind_in
 from ioportal.web.common import job_kinds
+from ioportal.web.comparisons.page import ComparisonPage
 from ioportal.web.mitigations.forms import ListFilterForm
 
 if TYPE_CHECKING:
@@ -26,29 +27,46 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
 
     from ioportal.reporting.mitigation_effects import MeasuredEffect
+    from ioportal.web.comparisons.charts import Part
 
 PER_PAGE = 50
 _MEASURED = 50  # latest mitigations of the catalogue
 COLUMNS = (
     *("id", "title", "kind", "made_by", "started_at", "completed_at", "reverted_at", "scope"),
-    *("metric", "factor", "links", "notes", "cost", "fix", "fix_url", "source", "is_public"),
+    *(
+        "metric",
+        "factor",
+        "direction",
+        "links",
+        "notes",
+        "cost",
+        "fix",
+        "fix_url",
+        "source",
+        "is_public",
+    ),
     "simulated",
 )
 
 
 EFFECT_COLUMNS = (
     *("before", "after", "remarks", "jobs", "verdict", "scale", "estimate", "low", "high", "p"),
-    "conclusion",
+    *("all_jobs", "agreement", "conclusions"),
 )
 
 
 def effect_row(measured: MeasuredEffect) -> tuple[Any, ...]:
     """Return the values of `EFFECT_COLUMNS`; figures are None without a measured effect."""
     periods, effect = measured.periods, measured.effect
-    names = EFFECT_COLUMNS[4:-1]
+    names = EFFECT_COLUMNS[4:10]
     figures = [getattr(effect, name) if effect else None for name in names]
-    jobs, remarks = list(measured.jobs), list(periods.remarks)
-    return periods.before, periods.after, remarks, jobs, *figures, measured.text
+    jobs, all_jobs = list(measured.jobs), list(measured.all_jobs)
+    agreement = measured.finding.agreement if measured.finding else None
+    known = agreement and agreement.name.lower().replace("_", " ")
+    return (
+        *(periods.before, periods.after, measured.remarks, jobs, *figures),
+        *(all_jobs, known, measured.conclusions),
+    )
 
 
 def row(mitigation: Mitigation) -> tuple[Any, ...]:
@@ -138,6 +156,14 @@ class MitigationPage:
         [measured] = mitigation_effects.measure([self.mitigation], self._user)
         return measured
 
+    @cached_property
+    def chart(self) -> Part | None:
+        """The daily medians of the expected metric around it; None: it was not measured."""
+        if not self.measured.figures:
+            return None
+        query = QueryDict(self.measured.chart_query)
+        return ComparisonPage(self._user, query).part("days")
+
     @property
     def facts(self) -> dict[str, Any]:
         """The mitigation as one JSON object."""
@@ -150,7 +176,10 @@ class MitigationPage:
 class Catalogue:
     """Mitigations of each kind with their measured effects, as far as a user may see both."""
 
-    columns = ("id", "title", "kind", "started_at", "metric", "factor", "cost", *EFFECT_COLUMNS)
+    columns = (
+        *("id", "title", "kind", "started_at", "metric", "factor", "direction", "cost"),
+        *EFFECT_COLUMNS,
+    )
 
     def __init__(self, user: User) -> None:
         self._user = user
@@ -158,7 +187,7 @@ class Catalogue:
     @cached_property
     def effects(self) -> list[MeasuredEffect]:
         """The effects of the latest mitigations, by kind."""
-        visible = Mitigation.objects.visible_to(self._user).exclude(metric="")
+        visible = Mitigation.objects.visible_to(self._user)
         latest = sorted(visible.order_by("-started_at", "-pk")[:_MEASURED], key=_order_of_kind)
         return mitigation_effects.measure(latest, self._user)
 

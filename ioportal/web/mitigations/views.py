@@ -65,7 +65,8 @@ def log_mitigation(request: UserRequest) -> HttpResponse:
         form = MitigationForm(request.user, request.POST)
         if form.is_valid():
             logged = form.save()
-            messages.success(request, f"Mitigation logged: {logged.title}")
+            text = f"Mitigation logged: {logged.title}. Its filters match {form.jobs_in_words}."
+            messages.success(request, text)
             return redirect("mitigation", logged.pk)
     else:
         form = MitigationForm(request.user, initial=prefilled.initial(request, request.user))
@@ -84,6 +85,7 @@ def edit_mitigation(request: UserRequest, pk: int) -> HttpResponse:
     form = MitigationForm(request.user, request.POST or None, instance=stored)
     if form.is_valid():
         form.save()
+        messages.success(request, f"Saved. Its filters match {form.jobs_in_words}.")
         return redirect("mitigation", pk)
     return _form_page(request, form)
 

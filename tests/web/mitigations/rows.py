@@ -21,13 +21,17 @@ def log(**facts):
     )
 
 
-def change_run_time(cluster):
-    """Create forty days with five jobs of alice, whose run time falls to a quarter on 1 July."""
+def change_run_time(cluster, halfway=0):
+    """Create forty days with five jobs of alice, whose run time falls to a quarter on 1 July.
+
+    It falls to a half only for the first days, if there are such, `halfway`.
+    """
     rng = np.random.default_rng(1)
     jobs, statistics = [], []
     for number in range(200):
         start = at("00:30") + DAY * (number // 5 - 24) + timedelta(hours=number % 5)
-        seconds = (4_000 if number < 100 else 1_000) * rng.lognormal(0, 0.1)
+        level = 4_000 if number < 100 else 2_000 if number < 100 + 5 * halfway else 1_000
+        seconds = level * rng.lognormal(0, 0.1)
         jobs.append(
             Job(
                 cluster=cluster, batch_id=f"{number}", submitted_at=start, started_at=start,

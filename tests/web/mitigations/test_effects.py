@@ -1,10 +1,12 @@
 """Measured effects of mitigations: on their pages, and in the catalogue of what worked."""
 
+import re
 from urllib.parse import parse_qsl
 
 import pytest
 from django.core.cache import cache
 
+from ioportal.jobs.models import Job, JobStatistics
 from tests.logs import at
 from tests.web.mitigations.rows import DAY, HOSTILE, change_run_time, log
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -32,15 +34,25 @@ def test_an_effect_is_measured_with_its_interval(as_staff):
     assert (facts["verdict"], facts["scale"], facts["jobs"]) == ("changed", "ratio", [70, 70])
     assert facts["low"] < 0.25 < facts["high"]
     assert facts["estimate"] == pytest.approx(0.25, rel=0.05)
-    assert facts["conclusion"] in words_of(as_staff.get(f"/mitigations/{fix.pk}/"))
+    page = as_staff.get(f"/mitigations/{fix.pk}/")
+    assert facts["agreement"] == "as expected"
+    assert facts["conclusions"][0].startswith(
+        "Expected: duration falls 4\u00d7. Measured: fell 4.0"
+    )
+    assert facts["conclusions"][0].endswith("), as expected.")
+    assert facts["conclusions"][0] in words_of(page)
+    assert page.context["page"].chart.title == "Daily medians of duration"
+    assert len(page.context["page"].chart.rows) == 28
 
 
 def test_no_effect_is_reported_with_what_would_have_been_seen(as_staff):
-    fix = expect_duration(started_at=CHANGED_AT - 8 * DAY)
+    fix = expect_duration(started_at=CHANGED_AT - 8 * DAY, factor=0.1)
     facts = json_of(as_staff.get(f"/mitigations/{fix.pk}/?format=json"))
+    [conclusion] = facts["conclusions"]
 
     assert facts["verdict"] in {"no change detected", "equivalent"}
-    assert "would have been seen" in facts["conclusion"] or "within" in facts["conclusion"]
+    assert "would have been seen" in conclusion or "within" in conclusion
+    assert conclusion.endswith(". The expected change did not happen.")
 
 
 def test_changes_close_together_are_measured_as_one(as_staff):
@@ -52,6 +64,59 @@ def test_changes_close_together_are_measured_as_one(as_staff):
     assert HOSTILE not in text_of(page)
 
 
+def test_effects_close_together_have_a_joint_expectation_and_single_steps(as_staff, cluster):
+    Job.objects.all().delete()
+    change_run_time(cluster, halfway=2)
+    first = expect_duration(title="First", factor=0.5)
+    expect_duration(title="Second", factor=0.5, started_at=CHANGED_AT + 2 * DAY)
+    conclusions = {
+        row["title"]: row["conclusions"]
+        for row in json_of(as_staff.get(f"{CATALOGUE}?format=json"))["rows"]
+    }
+    compared = as_staff.get(f"/mitigations/{first.pk}/").context["page"].measured.compare_url
+    words = words_of(as_staff.get(compared))
+
+    for title, other, day in (("First", "Second", "1 July"), ("Second", "First", "3 July")):
+        joint, single = conclusions[title]
+        assert joint.startswith(
+            f"Expected together with {other}: duration falls 4\u00d7. "
+            f"Measured together with {other}: fell 4.0"
+        )
+        assert joint.endswith("), as expected.")
+        factor = re.match(r"This mitigation alone: daily medians fell (.*)\u00d7 on ", single)[1]
+        assert float(factor) == pytest.approx(2, rel=0.15)
+        assert f" on {day} (from daily medians, without an interval" in single
+    assert conclusions["First"][0] in words
+    assert "Another mitigation on 3 Jul 2017 00:00: Second." in words
+    assert "Another mitigation on 1 Jul" not in words
+
+
+def test_a_mitigation_without_metric_has_the_main_effects(as_staff):
+    fix = log(started_at=CHANGED_AT, scope="user=alice")
+    Job.objects.filter(started_at__gte=CHANGED_AT + 7 * DAY).update(state="completed")
+    conclusions = json_of(as_staff.get(f"/mitigations/{fix.pk}/?format=json"))["conclusions"]
+
+    assert conclusions[0].startswith("Metadata operations per node: no conclusion, no known values")
+    assert conclusions[1].startswith("Duration fell 4.0")
+    assert conclusions[2] == "Completed jobs per day: 0.00 before, 2.50 after."
+
+
+def test_jobs_with_weight_are_counted_and_side_effects_named(as_staff):
+    fix = expect_duration(factor=0.25)
+    after = Job.objects.filter(started_at__gte=CHANGED_AT)
+    after.filter(pk__in=after.order_by("pk")[:5]).update(node_count=4_096)
+    JobStatistics.objects.update(metadata_operations_per_node=100)
+    JobStatistics.objects.filter(job__in=after).update(metadata_operations_per_node=150)
+    facts = json_of(as_staff.get(f"/mitigations/{fix.pk}/?format=json"))
+    words = words_of(as_staff.get(f"/mitigations/{fix.pk}/"))
+
+    assert (facts["jobs"], facts["all_jobs"]) == ([70, 65], [70, 70])
+    assert "70 jobs before, 65 of 70 after" in words
+    assert facts["conclusions"][1].startswith(
+        "At the same time: metadata operations per node rose 50.0 %"
+    )
+
+
 def test_the_comparison_names_the_mitigation_and_marks_it(as_staff, alice):
     fix = expect_duration(factor=0.25, title=HOSTILE)
     address = as_staff.get(f"/mitigations/{fix.pk}/").context["page"].measured.compare_url
@@ -59,8 +124,8 @@ def test_the_comparison_names_the_mitigation_and_marks_it(as_staff, alice):
     daily = as_staff.get(address).context["page"].part("days").figure["layout"]["annotations"]
 
     assert f'before and after <a href="/mitigations/{fix.pk}/">' in text_of(as_staff.get(address))
-    assert "(expected: duration falls 4\N{MULTIPLICATION SIGN})" in words
-    assert "Duration fell 4.0" in words
+    assert "Expected: duration falls 4\N{MULTIPLICATION SIGN}. Measured: fell 4.0" in words
+    assert as_staff.get(address).context["page"].metric.name == "duration_s"
     assert any("b>x" in label["text"] for label in daily)
     assert HOSTILE not in text_of(as_staff.get(address))
     as_staff.force_login(alice)
@@ -86,9 +151,9 @@ def test_the_catalogue_lists_effects_by_kind(as_staff):
     page = words_of(as_staff.get(CATALOGUE))
     rows = csv_of(as_staff.get(f"{CATALOGUE}?format=csv"))
 
-    assert [row["title"] for row in rows] == ["Too late", "Fix"]
+    assert [row["title"] for row in rows] == ["Too late", "Without metric", "Fix"]
     assert "There is less than a day of data after it." in page
-    assert (rows[0]["estimate"], rows[1]["verdict"], rows[1]["cost"]) == ("", "changed", "Memory")
+    assert (rows[0]["estimate"], rows[2]["verdict"], rows[2]["cost"]) == ("", "changed", "Memory")
 
 
 def test_users_have_effects_on_the_jobs_that_they_see(client, alice, charlie):
@@ -97,11 +162,11 @@ def test_users_have_effects_on_the_jobs_that_they_see(client, alice, charlie):
     for user in (alice, charlie):
         client.force_login(user)
         [row] = json_of(client.get(f"{CATALOGUE}?format=json"))["rows"]
-        conclusions.append(row["conclusion"])
+        conclusions.append(row["conclusions"][0])
 
     assert conclusions[0].startswith("Duration fell")
-    assert conclusions[1] == "No job in its scope has started."
+    assert conclusions[1] == "No job of yours in its scope has started."
 
 
 def test_an_empty_catalogue_explains_the_next_step(as_staff):
-    assert "No mitigations with an expected metric." in words_of(as_staff.get(CATALOGUE))
+    assert "No mitigations. Log a mitigation" in words_of(as_staff.get(CATALOGUE))

@@ -64,10 +64,16 @@ def test_invalid_facts_are_refused(as_staff, field, value, error):
     assert not Mitigation.objects.exists()
 
 
-def test_a_direction_needs_a_number(as_staff):
-    page = as_staff.post("/mitigations/log/", {**FORM, "metric": "opens", "direction": "more"})
+def test_a_direction_is_saved_without_a_number_and_matching_jobs_are_counted(as_staff, new_job):
+    new_job()
+    facts = {**FORM, "metric": "opens", "direction": "more", "scope": "user=alice"}
+    page = as_staff.post("/mitigations/log/", facts, follow=True)
+    fix = Mitigation.objects.get()
 
-    assert "Enter how many times." in words_of(page)
+    assert (fix.direction, fix.factor, fix.expectation) == ("more", None, "Opens rise")
+    assert "Its filters match 1 job." in words_of(page)
+    initial = as_staff.get(f"/mitigations/{fix.pk}/edit/").context["form"].initial
+    assert initial["direction"] == "more"
 
 
 def test_a_change_is_recorded_and_keeps_the_source(as_staff):

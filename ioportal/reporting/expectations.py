@@ -1,0 +1,84 @@
+"""The measured effect of a mitigation next to the expected one, in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ioportal.analysis.comparison.expectations import Agreement, agreement, joint
+from ioportal.reporting.comparison_sentences import conclusion, sentence
+from ioportal.reporting.formatting import lowered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ioportal.analysis.comparison.expectations import ExpectedRatio
+    from ioportal.analysis.comparison.results import Effect
+    from ioportal.analysis.metrics import Metric
+    from ioportal.studies.before_after import Neighbour
+    from ioportal.studies.models import Mitigation
+
+_ENDINGS = {
+    None: ".",
+    Agreement.AS_EXPECTED: ", as expected.",
+    Agreement.EXPECTED_DIRECTION: ", in the expected direction.",
+    Agreement.LESS: ", less than expected.",
+    Agreement.MORE: ", more than expected.",
+    Agreement.OPPOSITE: ", the opposite of the expected change.",
+    Agreement.ABSENT: ". The expected change did not happen.",
+    Agreement.UNEXPECTED: ". No change was expected.",
+    Agreement.UNCERTAIN: ". Whether the expected change happened is uncertain.",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The effect on the expected metric of a mitigation.
+
+    `together` are the events whose effects are part of it.
+    """
+
+    mitigation: Mitigation
+    metric: Metric
+    effect: Effect
+    together: Sequence[Neighbour] = ()
+
+    @property
+    def expected(self) -> ExpectedRatio | None:
+        """The expected effect of all events together; None: one of them is unknown."""
+        others = [each.expected(self.metric.name) for each in self.together]
+        return joint([self.mitigation.expected, *others])
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """How the effect agrees with the expected one; None: unknown."""
+        return agreement(self.expected, self.effect) if self.expected else None
+
+    @property
+    def text(self) -> str:
+        """The expected and the measured effect."""
+        own = self.mitigation.expected
+        if own is None:
+            return with_causes(sentence(self.metric, self.effect), self.together)
+        with_others = f" {together(self.together)}" if self.together else ""
+        expected = self.expected or own
+        # Without the expectations of the others, only its own is known.
+        of_all = with_others if self.expected else ""
+        words = expected.in_words(plural=self.metric.is_plural)
+        return (
+            f"Expected{of_all}: {lowered(self.metric.title)} {words}. "
+            f"Measured{with_others}: {conclusion(self.metric, self.effect)}"
+            f"{_ENDINGS[self.agreement]}"
+        )
+
+
+def together(others: Sequence[Neighbour]) -> str:
+    """Return 'together with' the titles of other events."""
+    return f"together with {' and '.join(each.event.text for each in others)}"
+
+
+def with_causes(text: str, others: Sequence[Neighbour]) -> str:
+    """Return a sentence about an effect with the other events whose effects are part of it."""
+    if not others:
+        return text
+    return f"Together with {' and '.join(each.event.text for each in others)}: {lowered(text)}"
