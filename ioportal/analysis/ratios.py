@@ -12,8 +12,8 @@ def measured(ratio: float) -> str:
 
 def expected(ratio: float, *, plural: bool = False) -> str:
     """Return an expected ratio in words, such as 'falls' and how many times; or that it stays."""
-    verbs = [direction(is_fall=is_fall, plural=plural) for is_fall in (True, False)]
-    return _text(ratio, *verbs, f"do{'' if plural else 'es'} not change")
+    less, more = (direction(is_fall=is_fall, plural=plural) for is_fall in (True, False))
+    return _text(ratio, less, more, f"do{'' if plural else 'es'} not change")
 
 
 def direction(*, is_fall: bool, plural: bool = False) -> str:

@@ -75,8 +75,8 @@ def _change(metric: Metric, effect: Effect) -> str:
     value, low, high = (bound or 0.0 for bound in (effect.estimate, effect.low, effect.high))
     if effect.scale is Scale.DIFFERENCE:
         verb = "rose" if value > 0 else "fell"
-        size, *bounds = (with_unit(abs(each), metric.unit) for each in (value, low, high))
-        first, last = bounds if abs(low) <= abs(high) else bounds[::-1]
+        sizes = (abs(value), *sorted((abs(low), abs(high))))
+        size, first, last = (with_unit(each, metric.unit) for each in sizes)
         return f"{verb} by {size} ({first} to {last})"
     verb, factor = ("rose", value) if value > 1 else ("fell", 1 / value)
     if factor >= _TIMES:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 _METRICS = {metric.name: metric for metric in (*METRICS, *PANDA_METRICS)}
+_DIRECTIONS: dict[str, ExpectedRatio] = {"less": FALL, "more": RISE}
 _COMPLETE = Coalesce("completed_at", "started_at")
 
 
@@ -141,7 +142,7 @@ class Mitigation(models.Model):
         """The expected ratio of the medians of its metric; None: unknown."""
         if self.factor is not None:
             return ExpectedRatio(self.factor, self.factor)
-        return {self.Direction.LESS: FALL, self.Direction.MORE: RISE}.get(self.direction)
+        return _DIRECTIONS.get(self.direction)
 
     @property
     def expectation(self) -> str:
