@@ -167,18 +167,21 @@ def _key(mitigation: Mitigation) -> str:
 
 
 def _facts(mitigation: Mitigation) -> tuple[object, ...]:
-    names = ("scope", "metric", "factor", "started_at", "completed_at", "reverted_at")
-    return tuple(getattr(mitigation, name) for name in names)
+    names = ("scope", "metric", "factor", "direction")
+    times = ("started_at", "completed_at", "reverted_at")
+    return tuple(getattr(mitigation, name) for name in (*names, *times))
 
 
 def _has_helped(measured: MeasuredEffect) -> bool:
-    effect, factor = measured.effect, measured.mitigation.factor
+    effect, expected = measured.effect, measured.mitigation.expected
     if effect is None or effect.verdict is not Verdict.CHANGED or effect.estimate is None:
         return False
     metric = BY_NAME.get(measured.mitigation.metric)
-    if factor is None and (metric is None or metric.source not in _METADATA):
+    if expected is None and (metric is None or metric.source not in _METADATA):
         return False  # better may be more or less
-    should_fall = factor is None or factor < 1
+    if expected and expected.is_no_change:
+        return False
+    should_fall = expected is None or expected.is_fall
     has_fallen = effect.estimate < (1 if effect.scale is Scale.RATIO else 0)
     return should_fall == has_fallen and min(measured.jobs) >= MIN_GROUP
 
