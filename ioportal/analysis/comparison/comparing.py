@@ -86,7 +86,7 @@ def compare(
     if control and len(control) != len(arms):
         raise ValueError(f"{len(arms)} arms need as many control arms, got {len(control)}.")
     days = np.unique(np.concatenate([arm.known_days for arm in (*arms, *control)]))
-    weights = resampled_days(days.size)
+    weights = resampled_days(days)
     treated, others = (_Weighted(side, min_stratum_jobs, days, weights) for side in (arms, control))
     own = [_side(treated, metric, are_runs=are_runs) for metric in metrics]
     controls = [_side(others, metric, are_runs=are_runs) for metric in metrics]

@@ -26,20 +26,23 @@ _TAIL = (1 - CONFIDENCE) / 2
 _NORMAL = float(special.ndtri(1 - _TAIL))
 
 
-def resampled_days(days: int, seed: int = _SEED) -> Floats:
+def resampled_days(days: Ints) -> Floats:
     """Return weights of days that stand for resampling (Bayesian bootstrap, Rubin 1981).
 
     Weights are independent and exponential, with mean 1. All arms use the weights of the same days:
-    what a day has in common for two arms cancels in their comparison.
+    what a day has in common for two arms cancels in their comparison. A day has the same weights in
+    every comparison, so that an effect has the same interval with and without a control.
 
     Args:
-        days: number of days of all arms together.
-        seed: the same seed gives the same weights.
+        days: numbers of the days of all arms together, from 0.
 
     Returns:
         Shape (RESAMPLES, days).
     """
-    return np.random.default_rng(seed).exponential(size=(RESAMPLES, days))
+    weights = np.empty((RESAMPLES, days.size))
+    for column, day in enumerate(days.tolist()):
+        weights[:, column] = np.random.default_rng((_SEED, day)).exponential(size=RESAMPLES)
+    return weights
 
 
 @dataclass(frozen=True)

@@ -383,9 +383,9 @@ def test_the_link_to_copy_has_absolute_times(as_staff, campaign):
 def test_results_are_cached_until_statistics_change(as_staff, campaign, django_assert_num_queries):
     campaign()
     cache.clear()
-    with django_assert_num_queries(78):
+    with django_assert_num_queries(80):
         as_staff.get(compare(*BOTH))
-    with django_assert_num_queries(23):
+    with django_assert_num_queries(25):
         as_staff.get(compare(*BOTH))
     JobStatistics.objects.filter(job__started_at__lt=CHANGED).update(
         opens=77_777, computed_at=timezone.now()

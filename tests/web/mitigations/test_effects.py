@@ -132,9 +132,16 @@ def test_the_comparison_names_the_mitigation_and_marks_it(as_staff, alice):
     assert f"/mitigations/{fix.pk}/" not in text_of(as_staff.get(address))  # not public
 
 
-def test_the_comparison_has_both_periods_and_a_control(as_staff):
+def test_the_comparison_has_both_periods_and_a_control(as_staff, new_job):
     fix = expect_duration()
+    for day in range(-9, 9):  # days that only the control has, too
+        new_job(owner="bob", started_at=CHANGED_AT + day * 2 * DAY)
     measured = as_staff.get(f"/mitigations/{fix.pk}/").context["page"].measured
+    compared = as_staff.get(measured.compare_url).context["page"]
+    [effect] = compared.result.metrics["duration_s"].effects
+
+    assert compared.has_control
+    assert effect == measured.effect
 
     assert parse_qsl(measured.compare_query) == [
         ("arm", measured.periods.before),
