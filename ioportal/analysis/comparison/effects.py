@@ -40,7 +40,7 @@ def resampled_days(days: Ints) -> Floats:
         Shape (RESAMPLES, days).
     """
     weights = np.empty((RESAMPLES, days.size))
-    for column, day in enumerate(days.tolist()):
+    for column, day in enumerate(days.astype(int).tolist()):
         weights[:, column] = np.random.default_rng((_SEED, day)).exponential(size=RESAMPLES)
     return weights
 
