@@ -8,6 +8,7 @@ from ioportal.analysis.comparison.results import (
     CONFIDENCE,
     MIN_DAYS,
     MIN_JOBS,
+    MIN_MATCHED,
     MIN_RUNS,
     Refusal,
     Scale,
@@ -33,6 +34,7 @@ _REFUSALS = {
     Refusal.FEW_DAYS: f"fewer than {MIN_DAYS} days with a similar number of jobs in an arm",
     Refusal.FEW_RUNS: f"fewer than {MIN_RUNS} runs in an arm",
     Refusal.NO_SHARED_STRATUM: "the arms have no stratum in common",
+    Refusal.FEW_MATCHED: f"less than {MIN_MATCHED:.0%} of an arm is in strata that all arms have",
     Refusal.HIDDEN: f"other users' jobs are shown only in groups of {MIN_GROUP} or more",
 }
 
@@ -63,15 +65,21 @@ def conclusion(metric: Metric, effect: Effect, relative: str = "") -> str:
         return f"no conclusion, {_REFUSALS[effect.refusal]}"
     if effect.verdict is Verdict.CHANGED:
         suffix = f", {within}" if effect.is_within_margin else ""
-        return f"{_change(metric, effect)}{relative}{suffix}"
+        return f"{change_in_words(metric, effect)}{relative}{suffix}"
     if effect.verdict is Verdict.EQUIVALENT:
         return f"{within}{relative}"
+    if effect.is_possible:
+        change = change_in_words(metric, effect)
+        return f"possibly {change}{relative}, not confirmed by the test of days"
     smallest = smallest_in_words(metric, effect)
+    if effect.is_open:
+        return f"unknown{relative}; only a change of {smallest} would have been seen"
     seen = f"; {smallest} would have been seen" if smallest else ""
     return f"no detectable change{relative}{seen}"
 
 
-def _change(metric: Metric, effect: Effect) -> str:
+def change_in_words(metric: Metric, effect: Effect) -> str:
+    """Return a change with its interval, such as "fell 4.1x (3.7 to 4.5)"."""
     value, low, high = (bound or 0.0 for bound in (effect.estimate, effect.low, effect.high))
     if effect.scale is Scale.DIFFERENCE:
         verb = "rose" if value > 0 else "fell"

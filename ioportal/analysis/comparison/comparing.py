@@ -28,6 +28,7 @@ from ioportal.analysis.comparison.results import (
     MIN_DAYS,
     MIN_EFFECTIVE_DAYS,
     MIN_JOBS,
+    MIN_MATCHED,
     MIN_RUNS,
     SHARES,
     ArmFigures,
@@ -128,8 +129,17 @@ class _Weighted:
         ]
         self._rows = [arm.known_days.searchsorted(arm.days) for arm in arms]
         self._day_weights = [day_weights[:, days.searchsorted(arm.known_days)] for arm in arms]
-        self.is_shared = self.balance is None or bool((self.balance.standard > 0).any())
+        self.refusal = self._refusal()
         self._is_weighted = any(np.ptp(weights) > 0 for weights in self._weights if weights.size)
+
+    def _refusal(self) -> Refusal | None:
+        """Return the reason why the arms cannot be compared."""
+        if self.balance is None:
+            return None
+        matched = self.balance.matched.min()
+        if not matched:
+            return Refusal.NO_SHARED_STRATUM
+        return Refusal.FEW_MATCHED if matched < MIN_MATCHED else None
 
     @property
     def summaries(self) -> tuple[ArmSummary, ...]:
@@ -219,9 +229,7 @@ def _side(arms: _Weighted, metric: str, *, are_runs: bool) -> _Side:
         arms.resampled(number, samples[number], figures[number]) for number in numbers
     )
     effects = tuple(
-        _effect(resampled[0], other, are_runs=are_runs)
-        if arms.is_shared
-        else _refused(Refusal.NO_SHARED_STRATUM)
+        _refused(arms.refusal) if arms.refusal else _effect(resampled[0], other, are_runs=are_runs)
         for other in resampled[1:]
     )
     return _Side(figures, resampled, effects)

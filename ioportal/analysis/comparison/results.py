@@ -18,6 +18,8 @@ MIN_JOBS = 10  # known values of an arm below which nothing is concluded
 MIN_DAYS = 5  # days of an arm below which nothing is concluded
 MIN_EFFECTIVE_DAYS = 3.0  # as many days with equal numbers of jobs are as informative
 MIN_RUNS = 4  # independent runs of an arm; with fewer runs, p is never below 5 %
+MIN_MATCHED = 0.2  # share of an arm's jobs in common strata below which nothing is concluded
+INSENSITIVE = 1.0  # relative change; if not even this would have been seen, the question is open
 SHARES = 101  # quantiles of an arm: 0 %, 1 %, ..., 100 %
 
 
@@ -45,6 +47,7 @@ class Refusal(StrEnum):
     FEW_DAYS = "too few days"
     FEW_RUNS = "too few runs"
     NO_SHARED_STRATUM = "no shared stratum"
+    FEW_MATCHED = "too few jobs in shared strata"
     HIDDEN = "too few jobs of other users"
 
 
@@ -73,6 +76,23 @@ class Effect:
     def is_change(self) -> bool:
         """Whether a change is detected and not negligible."""
         return self.verdict is Verdict.CHANGED and not self.is_within_margin
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the interval excludes "no change", but the corrected test does not confirm it."""
+        if self.verdict is not Verdict.NO_CHANGE_DETECTED or self.low is None or self.high is None:
+            return False
+        return not self.low <= (self.scale is Scale.RATIO) <= self.high
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is detected, but not even a change of twice would have been."""
+        return (
+            self.verdict is Verdict.NO_CHANGE_DETECTED
+            and self.scale is Scale.RATIO
+            and not self.is_possible
+            and (self.smallest or 0.0) >= INSENSITIVE
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from django.urls import reverse
 from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Scale, Verdict
 from ioportal.charts.arms import MOST_ARMS
 from ioportal.reporting import formatting
-from ioportal.reporting.comparison_sentences import sentence, smallest_in_words
+from ioportal.reporting.comparison_sentences import change_in_words, sentence, smallest_in_words
 from ioportal.reporting.expectations import Finding
 from ioportal.reporting.formatting import lowered
 from ioportal.reporting.population_filters import population_text
@@ -590,7 +590,7 @@ def _by_change(effects: Any) -> list[tuple[Metric, Effect]]:
 
 
 def _sentences(effects: list[tuple[Metric, Effect]]) -> list[str]:
-    """Return the largest changes, then equivalences, then undetected changes."""
+    """Return the largest changes, equivalences, possible changes, then undetected changes."""
     changed = _by_change(effects)
     sentences = [sentence(*pair) for pair in changed[:_STATED]]
     if len(changed) > _STATED:
@@ -599,14 +599,27 @@ def _sentences(effects: list[tuple[Metric, Effect]]) -> list[str]:
     if equal := [pair for pair in effects if pair[1].is_within_margin]:
         names = ", ".join(lowered(metric.title) for metric, _ in equal)
         sentences.append(f"Unchanged within ± {100 * equal[0][1].margin:g} %: {names}.")
-    open_questions = [
-        f"{lowered(metric.title)} ({smallest_in_words(metric, effect) or formatting.UNKNOWN})"
-        for metric, effect in effects
-        if effect.verdict is Verdict.NO_CHANGE_DETECTED and not effect.is_within_margin
-    ]
-    if open_questions:
-        sentences.append(
-            "No detectable change (in brackets: what would have been seen): "
-            f"{', '.join(open_questions)}."
+    if possible := [pair for pair in effects if pair[1].is_possible]:
+        changes = ", ".join(
+            f"{lowered(metric.title)} {change_in_words(metric, effect)}"
+            for metric, effect in possible
         )
+        sentences.append(f"Possible, but not confirmed by the test of days: {changes}.")
+    undetected = [
+        pair
+        for pair in effects
+        if pair[1].verdict is Verdict.NO_CHANGE_DETECTED
+        and not (pair[1].is_within_margin or pair[1].is_possible)
+    ]
+    for is_open, about in (
+        (False, "No detectable change (in brackets: what would have been seen)"),
+        (True, "Unknown (in brackets: the smallest change that would have been seen)"),
+    ):
+        names = ", ".join(
+            f"{lowered(metric.title)} ({smallest_in_words(metric, effect) or formatting.UNKNOWN})"
+            for metric, effect in undetected
+            if effect.is_open is is_open
+        )
+        if names:
+            sentences.append(f"{about}: {names}.")
     return sentences
