@@ -28,8 +28,8 @@ class Record:
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
-def numbered_lines(source: Lines) -> Iterator[tuple[int, str]]:
-    """Yield every line as number and text, without its newline.
+def numbered_lines(source: Lines, *, keep_newline: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield every line as number and text, without its newline unless it is to be kept.
 
     Bytes that are not UTF-8, and NUL, which no database stores, become U+FFFD. Leading NULs, as a
     crash of a host leaves them, are dropped.
@@ -40,7 +40,7 @@ def numbered_lines(source: Lines) -> Iterator[tuple[int, str]]:
     for chunk in source.chunks():
         for number, line in enumerate(io.BytesIO(chunk.text), start=chunk.first_line):
             text = line.lstrip(b"\0").decode(errors="replace").replace("\0", "\ufffd")
-            yield number, text.removesuffix("\n").removesuffix("\r")
+            yield number, text if keep_newline else text.removesuffix("\n").removesuffix("\r")
 
 
 def is_json(source: Source) -> bool:

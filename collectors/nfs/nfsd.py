@@ -22,6 +22,7 @@ _TOTALS = {
     "rpc": ((CALLS, "reqs"),),
     "io": (("read_bytes", "bytes"), ("write_bytes", "bytes")),
 }
+_MOST_VALUES = 128  # of a line: NFS 4.2 has 76 operations
 _VERSION_2 = (
     *("null", "getattr", "setattr", "root", "lookup", "readlink", "read", "wrcache", "write"),
     *("create", "remove", "rename", "link", "symlink", "mkdir", "rmdir", "readdir", "statfs"),
@@ -80,7 +81,7 @@ def parse(source: Source) -> Iterator[Parsed]:
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
     """
-    lines = numbered_lines(source)
+    lines = numbered_lines(source, keep_newline=True)
     seen: set[str] = set()
     while part := list(islice(lines, PART_LINES)):
         yield _parsed(part, seen)
@@ -95,8 +96,10 @@ def _parsed(lines: list[tuple[int, str]], seen: set[str]) -> Parsed:
         name, *values = text.split() or [""]
         try:
             counters = _counters(name, values, seen)
+            if counters is not None:
+                _refuse_cut(text)
         except Unreadable as error:
-            rejects.append(Reject(number, text, str(error)))
+            rejects.append(Reject(number, text.rstrip("\r\n"), str(error)))
             continue
         if counters is not None:
             accepted += 1
@@ -104,6 +107,11 @@ def _parsed(lines: list[tuple[int, str]], seen: set[str]) -> Parsed:
             rows += [_row(number, *counter) for counter in counters]
     account = Account(len(lines), accepted, len(rejects), len(lines) - accepted - len(rejects))
     return Parsed.from_rows(SERVICE_COUNTERS, rows, rejects, account)
+
+
+def _refuse_cut(text: str) -> None:
+    if not text.endswith("\n"):
+        raise Unreadable("the line is cut: its last number may be incomplete")
 
 
 def _counters(
@@ -127,6 +135,8 @@ def _counters(
     if name not in _PROCEDURES:
         return None
     version, procedures = _PROCEDURES[name]
+    if len(values) > _MOST_VALUES:
+        raise Unreadable(f"{name!r} has {len(values)} values, more than {_MOST_VALUES}")
     if not values or len(values) != _number(values[0]) + 1:
         raise Unreadable(f"{name!r} is cut: it does not have as many values as it states")
     unknown = (f"op_{number}" for number in range(len(procedures), len(values)))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ioportal.alerts.models import NotificationQuerySet
+    from ioportal.flags.models import CaseQuerySet
 
 _VALID = timedelta(days=60)
 _MAX_ANSWERS = 20  # to a mail
@@ -67,8 +68,15 @@ def notification_of(key: str) -> Notification | None:
     return _sent_to_users().filter(token=UUID(token)).exclude(address="").first()
 
 
+def open_cases(notification: Notification) -> CaseQuerySet:
+    """Return the cases of a mail that still belong to its recipient."""
+    return Case.objects.filter(
+        notifications__notification=notification, owner=notification.recipient
+    )
+
+
 def record(notification: Notification, kind: str, comment: str) -> bool:
-    """Store an answer, and add it to the history of each case; return whether it was accepted.
+    """Store an answer, and add it to the history of each open case; return whether it was accepted.
 
     The same answer again changes nothing; too many are refused.
     """
@@ -82,7 +90,7 @@ def record(notification: Notification, kind: str, comment: str) -> bool:
         Answer.objects.create(notification=notification, kind=kind, comment=comment)
         CaseEvent.objects.bulk_create(
             _event(case, notification.recipient, kind, comment)
-            for case in notification.cases.values_list("case", flat=True)
+            for case in open_cases(notification).values_list("pk", flat=True)
         )
         return True
 

@@ -1,7 +1,7 @@
 """Bounces: delivery status notifications (RFC 3464) about mails of the outbox.
 
-Only a report with the token of a mail, which nobody else knows, has an effect. Everything else,
-such as an automatic answer, is ignored.
+Only a report with the token and the address of a mail has an effect. Its recipient and whoever got
+it from there know both. Everything else, such as an automatic answer, is ignored.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from ioportal.alerts import mailbox
+from ioportal.alerts.deliveries import in_ascii
 from ioportal.alerts.models import BouncedAddress, Notification
 from ioportal.visible_text import visible
 
@@ -29,6 +30,7 @@ _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _ENVELOPE_ID = re.compile(rf"({_UUID})", re.IGNORECASE)
 _MESSAGE_ID = re.compile(rf"<({_UUID})@[^<>]*>", re.IGNORECASE)
 _REASON = 400  # characters
+_RECIPIENTS = ("Final-Recipient", "Original-Recipient")
 _State = Notification.State
 _ACCEPTED = (_State.ENDING, _State.SENT, _State.UNCERTAIN)  # by the mail server, as a bounce shows
 
@@ -42,9 +44,11 @@ class Report:
         is_final: whether the server has given up.
         is_permanent: whether the address does not work.
         reason: status and answer.
+        addresses: of the recipient, in lower case: as the mail was sent, and where it failed.
     """
 
     token: UUID
+    addresses: frozenset[str]
     is_final: bool
     is_permanent: bool
     reason: str
@@ -59,6 +63,13 @@ def store(content: bytes) -> bool:
         return False
     notification = report and Notification.objects.filter(token=report.token).first()
     if not report or not notification:
+        return False
+    if _in_lower_case(notification.address) not in report.addresses:
+        log.warning(
+            "bounce_of_another_address",
+            notification=notification.pk,
+            addresses=sorted(map(visible, report.addresses)),
+        )
         return False
     log.info("bounce", notification=notification.pk, reason=report.reason, final=report.is_final)
     if report.is_final:
@@ -106,10 +117,24 @@ def _report(token: UUID, recipients: list[Message]) -> Report:
     reason = f"{status} {_header(recipient, 'Diagnostic-Code')}".strip()
     return Report(
         token,
+        frozenset(filter(None, (_address(recipient, name) for name in _RECIPIENTS))),
         is_final=bool(failed),
         is_permanent=bool(failed) and status.startswith("5."),
         reason=visible(reason)[:_REASON],
     )
+
+
+def _address(recipient: Message, name: str) -> str:
+    """Return an address of a recipient without its type: ``rfc822; user@example.org``."""
+    return _in_lower_case(_header(recipient, name).partition(";")[2].strip().strip("<>"))
+
+
+def _in_lower_case(address: str) -> str:
+    """Return an address in the form that mails are sent to, in lower case; "": it is invalid."""
+    try:
+        return in_ascii(address).lower() if "@" in address else ""
+    except UnicodeError:
+        return ""
 
 
 def _token(groups: list[Message], parts: dict[str, Message]) -> UUID | None:

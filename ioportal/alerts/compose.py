@@ -121,10 +121,14 @@ def with_images(html: str, addresses: Mapping[str, str]) -> str:
 
 
 def message(notification: Notification) -> EmailMessage:
-    """Return the message of a notification; the same one each time."""
+    """Return the message of a notification; the same one each time.
+
+    Raises:
+        ValueError: a header would have a control character.
+    """
     mail = EmailMessage()
     host = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2]
-    mail["Subject"] = notification.subject
+    mail["Subject"] = _literal(notification.subject)
     mail["From"] = Address(settings.CENTRE, addr_spec=settings.DEFAULT_FROM_EMAIL)
     if settings.MAIL_REPLY_TO:
         mail["Reply-To"] = settings.MAIL_REPLY_TO
@@ -138,7 +142,19 @@ def message(notification: Notification) -> EmailMessage:
     mail.set_content(answers.with_key(notification.text, notification))
     if notification.html:
         _add_html(mail, notification, host)
+    for name, value in mail.items():
+        if not str(value).isprintable():
+            raise ValueError(f"The header {name} has a control character.")
     return mail
+
+
+def _literal(subject: str) -> str:
+    """Return a subject that is never decoded: users choose the names in it.
+
+    Assigned to a header, an encoded word (RFC 2047) in a job's name would become the line breaks
+    and headers that it encodes.
+    """
+    return visible(subject).replace("=?", "= ?")
 
 
 def _add_html(mail: EmailMessage, notification: Notification, host: str) -> None:

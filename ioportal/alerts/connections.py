@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LONGEST_ANSWER = 4_096  # bytes that are read
+_MAX_LINES = 1_000  # of a reply
 _DEADLINE_S = 90.0  # of a conversation: a server may answer one byte at a time
 
 
@@ -80,6 +81,38 @@ def connection(host: str, port: int, *, is_tls: bool) -> Iterator[socket.socket]
         finally:
             timer.cancel()
             timer.join()
+
+
+class ReplyLimit:
+    """The limit of what a server may send as one reply: an endless one would fill the memory."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin a new reply."""
+        self._bytes, self._lines = self._max_bytes, _MAX_LINES
+
+    def take_line(self, line: bytes) -> bytes:
+        """Count a line, and return it.
+
+        Raises:
+            OSError: the reply is too long.
+        """
+        self._lines -= 1
+        self.take(len(line))
+        return line
+
+    def take(self, size: int) -> None:
+        """Count bytes before they are read.
+
+        Raises:
+            OSError: the reply is too long.
+        """
+        self._bytes -= size
+        if self._bytes < 0 or self._lines < 0:
+            raise OSError("The server's reply is too long.")
 
 
 def _hang_up(sock: socket.socket) -> None:

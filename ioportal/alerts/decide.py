@@ -240,6 +240,37 @@ def objection(
     return next(_objections(candidate, silences, policy, now), "")
 
 
+def objection_since(
+    candidate: Candidate,
+    silences: Sequence[Silence],
+    policies: tuple[Policy, Policy],
+    now: datetime,
+    *,
+    has_changed: bool,
+) -> str:
+    """Return why a mail that staff asked for is not sent after all; "": it may be.
+
+    They knew the case and the rules of mails when they asked. Decisions since then count, as do
+    unsound evidence and a recipient who gets no mails at any time.
+
+    Args:
+        candidate: the case.
+        silences: those created since they asked.
+        policies: when they asked, and now.
+        now: the current time.
+        has_changed: whether the state of the case has changed since they asked.
+    """
+    before, policy = policies
+    if reason := refusal(candidate, policy):
+        return reason
+    newer = (
+        *(() if any(_off(candidate, before)) else _off(candidate, policy)),
+        *(_triaged(candidate) if has_changed else ()),
+        *_silenced(candidate, silences, now),
+    )
+    return f"{newer[0]} This was decided after the draft was created." if newer else ""
+
+
 def delay(recipient: str, mailed: Sequence[Mailed], policy: Policy, now: datetime) -> str:
     """Return why nothing is sent to a recipient now, but may be later; "": it may be."""
     reasons = (
@@ -302,19 +333,28 @@ def _unsound(candidate: Candidate) -> Iterator[str]:
 
 def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
     """Yield why a case is never mailed about as it is."""
-    if policy.mode(candidate.rule) is Mode.OFF:
-        yield "Mails about this rule are off."
+    yield from _off(candidate, policy)
     if candidate.is_notice:
         yield "It is a notice: advice, not a reason for a mail."
     yield from _unsound(candidate)
+    yield from _triaged(candidate)
+    if candidate.lag > policy.fresh:
+        yield "Found in historical data that was loaded later."
+
+
+def _off(candidate: Candidate, policy: Policy) -> Iterator[str]:
+    if policy.mode(candidate.rule) is Mode.OFF:
+        yield "Mails about this rule are off."
+
+
+def _triaged(candidate: Candidate) -> Iterator[str]:
+    """Yield what became of a case that needs no mail any more."""
     if candidate.state == "resolved":
         yield "The case is resolved."
     elif candidate.state == "expired":
         yield "The case ended: nothing was found any more."
     elif candidate.state not in {"open", "ended", "suppressed"}:
         yield f"The case is {candidate.state}: a member of staff is responsible."
-    if candidate.lag > policy.fresh:
-        yield "Found in historical data that was loaded later."
 
 
 def _unreachable(candidate: Candidate, policy: Policy) -> Iterator[str]:

@@ -35,7 +35,7 @@ def deliver(notification: Notification, may_end: Callable[[], bool]) -> str:
 
 def _mail(notification: Notification, may_end: Callable[[], bool]) -> str:
     try:
-        notification.address = _in_ascii(notification.address)
+        notification.address = in_ascii(notification.address)
         message = compose.message(notification)
         content = message.as_bytes(policy=SMTP)
     except (IndexError, MessageError, ValueError) as error:
@@ -43,7 +43,7 @@ def _mail(notification: Notification, may_end: Callable[[], bool]) -> str:
     return smtp.send(content, notification.address, str(notification.token), may_end)
 
 
-def _in_ascii(address: str) -> str:
+def in_ascii(address: str) -> str:
     """Return an address whose domain has only the characters of DNS.
 
     Raises:

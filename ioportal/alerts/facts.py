@@ -37,15 +37,26 @@ ENDED = Q(
 
 def current_policy() -> Policy:
     """Return the latest policy of the site, or the default: drafts only."""
+    return _policy(MailPolicy.objects.first())
+
+
+def policy_at(time: datetime) -> Policy:
+    """Return the policy that applied at a time."""
+    return _policy(MailPolicy.objects.filter(set_at__lte=time).first())
+
+
+def _policy(stored: MailPolicy | None) -> Policy:
     zone = ZoneInfo(settings.TIME_ZONE)
-    stored = MailPolicy.objects.first()
     if stored is None:
         return Policy(zone)
     return Policy(zone, **{name: getattr(stored, name) for name in _FROM_POLICY})
 
 
-def silences(now: datetime) -> list[Silence]:
-    """Return the silences that have not expired."""
+def silences(now: datetime, created_after: datetime | None = None) -> list[Silence]:
+    """Return the silences that have not expired: all, or those created after a time."""
+    stored_ones = StoredSilence.objects.filter(until__gt=now)
+    if created_after:
+        stored_ones = stored_ones.filter(created_at__gt=created_after)
     return [
         Silence(
             stored.until,
@@ -54,7 +65,7 @@ def silences(now: datetime) -> list[Silence]:
             stored.filesystem.name if stored.filesystem else None,
             stored.reason,
         )
-        for stored in StoredSilence.objects.filter(until__gt=now).select_related("filesystem")
+        for stored in stored_ones.select_related("filesystem")
     ]
 
 

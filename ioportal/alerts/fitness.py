@@ -6,21 +6,26 @@ It is checked when staff release it, and just before each attempt.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
 from ioportal.alerts import decide, facts
 from ioportal.alerts.models import BouncedAddress, Notification
-from ioportal.flags.models import Case
+from ioportal.flags.models import Case, CaseEvent
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:
-    from ioportal.alerts.decide import Candidate
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from ioportal.alerts.decide import Candidate, Policy
     from ioportal.alerts.models import Channel
 
 _GONE = "The case that it is about no longer exists."
 _Kind = Notification.Kind
+_TRIAGE = (CaseEvent.Kind.ACKNOWLEDGED, CaseEvent.Kind.MUTED, CaseEvent.Kind.RESOLVED)
 _TO_ACCOUNTS = (_Kind.CASES, _Kind.FOLLOW_UP, _Kind.REPORT)
 
 
@@ -68,28 +73,40 @@ def _of_message(message: Notification, channel: Channel) -> str:
 
 
 def _objections(mail: Notification, *, is_followed_up: bool = False) -> list[str]:
-    """Return the objection to each case of a mail; "": none.
-
-    Staff who asked for a mail know its case: only unsound evidence and the recipient matter.
-    """
+    """Return the objection to each case of a mail; "": none."""
     values = dict(mail.cases.values_list("case", "value"))
     now, policy = timezone.now(), facts.current_policy()
-    silences = facts.silences(now)
+    objection_to = (
+        _to_requested(mail, policy, now)
+        if mail.requested_by
+        else partial(decide.objection, silences=facts.silences(now), policy=policy, now=now)
+    )
 
     def of(candidate: Candidate) -> str:
         if candidate.recipient != mail.recipient:
             return f"The case now belongs to {candidate.recipient or 'an unknown owner'}."
         if is_followed_up:
-            return decide.objection(as_followed_up(candidate), silences, policy, now)
+            return objection_to(as_followed_up(candidate))
         quoted = values[candidate.case]
         smaller = candidate.has_findings and candidate.value < quoted
-        return (
-            decide.refusal(candidate, policy)
-            if mail.requested_by
-            else decide.objection(candidate, silences, policy, now)
-        ) or ("A finding that it quotes no longer applies." if smaller else "")
+        outdated = "A finding that it quotes no longer applies." if smaller else ""
+        return objection_to(candidate) or outdated
 
     return [of(each) for each in facts.candidates(Case.objects.filter(pk__in=values))] or [_GONE]
+
+
+def _to_requested(mail: Notification, policy: Policy, now: datetime) -> Callable[[Candidate], str]:
+    """Return a function that returns the objection to a case of a mail that staff asked for."""
+    asked_at = mail.created_at
+    events = CaseEvent.objects.filter(
+        case__notifications__notification=mail, kind__in=_TRIAGE, at__gt=asked_at
+    )
+    changed = set(events.values_list("case", flat=True))
+    silences = facts.silences(now, created_after=asked_at)
+    policies = (facts.policy_at(asked_at), policy)
+    return lambda candidate: decide.objection_since(
+        candidate, silences, policies, now, has_changed=candidate.case in changed
+    )
 
 
 def as_followed_up(candidate: Candidate) -> Candidate:

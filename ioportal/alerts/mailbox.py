@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from django.conf import settings
 
-from ioportal.alerts.connections import connection, tls_context
+from ioportal.alerts.connections import ReplyLimit, connection, tls_context
 
 if TYPE_CHECKING:
     import socket
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ioportal.env import Mailbox
 
 log = structlog.get_logger()
+
+_LONGEST_REPLY = 2 << 20  # bytes: of a message, or the numbers of many
 
 
 def unseen(limit: int, max_bytes: int) -> Iterator[bytes]:
@@ -53,10 +55,25 @@ class _Server(imaplib.IMAP4):
 
     def __init__(self, mailbox: Mailbox, sock: socket.socket) -> None:
         self._connection = sock
+        self._limit = ReplyLimit(_LONGEST_REPLY)
         super().__init__(mailbox.host, mailbox.port)
 
     def _create_socket(self, _timeout: float | None) -> socket.socket:
         return self._connection
+
+    def send(self, data: bytes) -> None:
+        """Send a command, which begins a reply."""
+        self._limit.renew()
+        super().send(data)
+
+    def read(self, size: int) -> bytes:
+        """Read a part of a reply; an error ends the conversation."""
+        self._limit.take(size)
+        return super().read(size)
+
+    def readline(self) -> bytes:
+        """Read a line of a reply; an error ends the conversation."""
+        return self._limit.take_line(super().readline())
 
 
 @contextmanager

@@ -11,26 +11,29 @@ from django.db import OperationalError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from ioportal.alerts import compose, facts, reasons
+from ioportal.alerts import compose, facts, fitness, reasons
 from ioportal.alerts.decide import Verdict, decide, refusal
 from ioportal.alerts.digests import schedule
 from ioportal.alerts.models import Notification, NotificationCase, NotificationImage
 from ioportal.alerts.topics import topics
 from ioportal.flags.models import Case, Flag
-from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.postgres.advisory_locks import Busy, Lock, hold, hold_soon
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from ioportal.alerts.decide import Candidate, Decision
+    from ioportal.alerts.decide import Candidate, Decision, Policy
+    from ioportal.alerts.models import NotificationQuerySet
 
 log = structlog.get_logger()
 
 _DAY = timedelta(days=1)
 _CONSIDERED = (Case.State.OPEN, Case.State.ACKNOWLEDGED, Case.State.SUPPRESSED)
-_State = Notification.State
+_State, _Kind = Notification.State, Notification.Kind
+_ON_ITS_WAY = (_State.WAITING, _State.SENDING, _State.ENDING)
+_ARRIVED = (_State.SENT, _State.UNCERTAIN)
 
 
 def plan(now: datetime | None = None) -> int:
@@ -76,22 +79,49 @@ def outlook(case: int) -> Decision:
 def write_draft(case: int, by: str) -> Notification:
     """Return the draft of a mail about a case that a member of staff asked for, or an earlier one.
 
+    A draft that may no longer be sent is replaced: staff who create another know why.
+
     Raises:
-        Refused: its data is not good, or its owner cannot get mails.
+        Refused: its data is not good, its owner cannot get mails, or a mail about it is recent.
     """
     with transaction.atomic():
-        hold(Lock.ALERTS)
+        try:
+            hold_soon(Lock.ALERTS)
+        except Busy as error:
+            raise Refused("Other mails are being written. Try again in a minute.") from error
+        now, policy = timezone.now(), facts.current_policy()
         [candidate] = facts.candidates(Case.objects.filter(pk=case))
-        if reason := refusal(candidate, facts.current_policy()):
+        about = Notification.objects.filter(
+            channel=None, kind=_Kind.CASES, recipient=candidate.recipient, cases__case=case
+        )
+        reason = refusal(candidate, policy) or _recently_mailed(about, policy, now)
+        if reason:
             raise Refused(reason)
-        drafts = Notification.objects.all().to_users().filter(state=_State.DRAFT, cases__case=case)
-        draft = drafts.filter(kind=Notification.Kind.CASES, recipient=candidate.recipient).first()
-        draft = draft or _write([candidate], f"Written by {by}.", _State.DRAFT, timezone.now())
-        if draft is None:
+        drafts = about.filter(state=_State.DRAFT)
+        for draft in drafts:
+            if not fitness.objection(draft):
+                return draft
+        unfit = [draft.pk for draft in drafts]
+        new = _write([candidate], f"Written by {by}.", _State.DRAFT, now, requested_by=by)
+        if new is None:
             raise Refused("It has no finding on good data that still applies.")
-        draft.requested_by = by
-        draft.save(update_fields=["requested_by"])
-        return draft
+        outdated = Notification.objects.filter(pk__in=unfit)
+        outdated.update(
+            state=_State.DISCARDED, response=f"{by} created another draft.", finished_at=now
+        )
+        return new
+
+
+def _recently_mailed(about: NotificationQuerySet, policy: Policy, now: datetime) -> str:
+    """Return when a case was mailed about within the interval, or that it is now; "": neither."""
+    if about.filter(state__in=_ON_ITS_WAY).exists():
+        return "A mail about it is on its way."
+    sent = about.filter(state__in=_ARRIVED, finished_at__gt=now - policy.interval)
+    times = sent.order_by("-finished_at").values_list("finished_at", flat=True)
+    if last := times.first():
+        at, due = (time.astimezone(policy.zone) for time in (last, last + policy.interval))
+        return f"A mail about it was sent at {at:%H:%M}; the next one may follow at {due:%H:%M}."
+    return ""
 
 
 def _decisions(considered: list[Candidate], now: datetime) -> list[Decision]:
@@ -137,7 +167,11 @@ def _carried_out(decision: Decision, errors: list[Exception], now: datetime) -> 
 
 
 def _write(
-    about_cases: Iterable[Candidate], reason: str, state: str, now: datetime
+    about_cases: Iterable[Candidate],
+    reason: str,
+    state: str,
+    now: datetime,
+    requested_by: str = "",
 ) -> Notification | None:
     """Write the mail about some cases of a recipient; None: the recipient may see no finding."""
     cases = {each.case: each for each in about_cases}
@@ -157,6 +191,7 @@ def _write(
         reason=reason,
         state=state,
         created_at=now,
+        requested_by=requested_by,
         next_attempt_at=None if state == _State.DRAFT else now,
     )
     NotificationImage.objects.bulk_create(

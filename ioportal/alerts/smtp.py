@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import smtplib
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from django.conf import settings
 
@@ -17,6 +17,7 @@ from ioportal.alerts.connections import (
     LONGEST_ANSWER,
     AnswerLost,
     NotSent,
+    ReplyLimit,
     Withdrawn,
     connection,
     refuse_early_end,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
 
+_LONGEST_REPLY = 64 << 10  # bytes
 _UNREADABLE = -1  # of smtplib
 _OK, _SEND_CONTENT = 250, 354
 _PERMANENT = 500
@@ -67,8 +69,24 @@ def send(content: bytes, address: str, identity: str, may_end: Callable[[], bool
         return _text(code, answer)
 
 
+class _Lines:
+    """The lines of a server, up to a limit for each reply."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.limit = ReplyLimit(_LONGEST_REPLY)
+
+    def readline(self, size: int) -> bytes:
+        return self.limit.take_line(self._file.readline(size))
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class _Server(smtplib.SMTP):
     """A conversation on a connection that exists."""
+
+    file: _Lines | None
 
     def __init__(self, sock: socket.socket) -> None:
         self._connection = sock
@@ -76,6 +94,18 @@ class _Server(smtplib.SMTP):
 
     def _get_socket(self, *_: object) -> socket.socket:
         return self._connection
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Return a reply, which has a limited length.
+
+        Raises:
+            SMTPServerDisconnected: it is longer, or the connection was lost.
+        """
+        assert self.sock is not None  # noqa: S101  (connected)
+        if self.file is None:  # at the beginning, and after STARTTLS
+            self.file = _Lines(self.sock.makefile("rb"))
+        self.file.limit.renew()
+        return super().getreply()
 
 
 @contextmanager

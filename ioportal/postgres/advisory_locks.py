@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from django.db import connection
+from django.db import OperationalError, connection
+from psycopg.errors import LockNotAvailable
+
+_SOON = "2s"
 
 
 class Lock(IntEnum):
@@ -21,7 +24,28 @@ class Lock(IntEnum):
     ALERTS = 7_312
 
 
+class Busy(Exception):  # noqa: N818  (a result)
+    """Another transaction still holds a lock."""
+
+
 def hold(lock: Lock) -> None:
     """Wait for other transactions that hold a lock, and hold it until this one ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [lock])
+
+
+def hold_soon(lock: Lock) -> None:
+    """Hold a lock as `hold` does, within a time that a person waits for a page.
+
+    Raises:
+        Busy: another transaction held it for longer.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", [_SOON])
+        try:
+            hold(lock)
+        except OperationalError as error:
+            if isinstance(error.__cause__, LockNotAvailable):
+                raise Busy from error
+            raise
+        cursor.execute("SET LOCAL lock_timeout TO DEFAULT")

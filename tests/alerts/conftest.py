@@ -9,9 +9,9 @@ from ioportal.flags.models import Case, Flag
 from ioportal.site.models import UserAccount
 from tests import loading, untraced
 from tests.alerts import mail_server
-from tests.web.conftest import cluster, new_case, new_flag, new_job
+from tests.web.conftest import cluster, new_case, new_flag, new_job, sam
 
-__all__ = ["cluster", "new_case", "new_flag", "new_job"]
+__all__ = ["cluster", "new_case", "new_flag", "new_job", "sam"]
 
 
 @pytest.fixture

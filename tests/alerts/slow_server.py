@@ -40,6 +40,20 @@ def dripping(first, rest):
     return converse
 
 
+def endless(line, sent, name):
+    """Return a conversation of one line again and again; `sent` gets the number of its bytes."""
+    lines = line * (100_000 // len(line))
+
+    def converse(connection):
+        connection.recv(1_000)
+        sent[name] = 0
+        while sent[name] < 100e6:
+            connection.sendall(lines)
+            sent[name] += len(lines)
+
+    return converse
+
+
 def starttls_dripping(connection):
     """Offer STARTTLS, and drip its handshake."""
     lines = connection.makefile("rb")

@@ -85,6 +85,17 @@ def test_a_permanent_bounce_fails_the_mail_and_its_address(sent, facts):
     assert (address.address, address.reason) == ("alice@example.org", reason)
 
 
+def test_a_bounce_of_another_address_changes_nothing(sent):
+    forged = bounce(sent.token).replace(b"alice@example.org", b"eve@example.org")
+    assert not bounces.store(forged)
+
+    sent.refresh_from_db()
+    assert sent.state == State.SENT
+    assert not BouncedAddress.objects.exists()
+    original = b"Original-Recipient: rfc822;ALICE@example.org\nAction:"  # an alias of eve
+    assert bounces.store(forged.replace(b"Action:", original))
+
+
 def test_a_mail_that_expired_in_a_queue_fails_without_its_address(sent):
     assert bounces.store(bounce(sent.token, status="4.4.7"))
 

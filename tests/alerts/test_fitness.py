@@ -1,8 +1,11 @@
 """What happens between the decision about a mail and its sending."""
 
+import time
 from datetime import timedelta
 
+import psycopg
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from ioportal.alerts import answers, compose, outbox, planning
@@ -14,7 +17,9 @@ from ioportal.alerts.models import (
     NotificationCase,
     Silence,
 )
+from ioportal.flags import cases, triage
 from ioportal.flags.models import Case, Flag
+from ioportal.postgres.advisory_locks import Lock
 from ioportal.site.models import UserAccount
 
 State = Notification.State
@@ -157,15 +162,73 @@ def test_a_draft_that_staff_asked_for_needs_only_sound_evidence(draft, storm, ma
     with pytest.raises(outbox.Unfit):
         outbox.release(draft, by="sam")
 
-    assert planning.write_draft(storm.pk, "sam") == draft
+    requested = planning.write_draft(storm.pk, "sam")
     draft.refresh_from_db()
-    assert outbox.release(draft, by="sam")
+    assert (draft.state, draft.requested_by) == (State.DISCARDED, "")
+    assert planning.write_draft(storm.pk, "ann") == requested
+    assert outbox.release(requested, by="sam")
     Flag.objects.update(suppression_reasons=["Other nodes."])
     outbox.send_due(10)
 
-    draft.refresh_from_db()
-    assert (draft.state, mails.received) == (State.DISCARDED, [])
+    requested.refresh_from_db()
+    assert (requested.state, mails.received) == (State.DISCARDED, [])
     assert (
-        draft.response
+        requested.response
         == "It has no finding on good data that still applies. It was released by sam."
     )
+
+
+def expire(key):
+    case = Case.objects.get(pk=key)
+    event = cases.resolve(case, "Expired.")
+    case.save()
+    event.save()
+
+
+TRIAGED = {
+    "resolved": lambda case, by: triage.resolve([case], by, "Our test."),
+    "expired": lambda case, _: expire(case),
+    "acknowledged": lambda case, by: triage.acknowledge([case], by),
+    "muted": lambda case, by: triage.mute([case], by, timezone.now() + DAY),
+    "off": lambda *_: CHANGES["off"](),
+    "silenced": lambda *_: CHANGES["silenced"](),
+}
+
+
+@pytest.mark.parametrize("change", TRIAGED.values(), ids=TRIAGED)
+def test_a_later_decision_holds_a_draft_that_staff_asked_for(storm, sam, mails, change):
+    requested = planning.write_draft(storm.pk, "ann")
+    change(storm.pk, sam)
+
+    with pytest.raises(outbox.Unfit, match="decided after the draft"):
+        outbox.release(requested, by="ann")
+    another = planning.write_draft(storm.pk, "ann")  # knows the decision
+    assert another != requested
+    outbox.release(another, by="ann")
+    outbox.send_due(10)
+    assert len(mails.accepted) == 1
+
+
+def test_a_second_mail_about_a_case_waits_for_the_interval(storm, mails):
+    policy(daily_cap=1, quiet_from=0, quiet_until=23)
+    outbox.release(planning.write_draft(storm.pk, "sam"), by="sam")
+    with pytest.raises(planning.Refused, match="on its way"):
+        planning.write_draft(storm.pk, "ann")
+    outbox.send_due(10)
+    with pytest.raises(planning.Refused, match="the next one may follow at"):
+        planning.write_draft(storm.pk, "ann")
+
+    Notification.objects.update(finished_at=timezone.now() - timedelta(hours=4))
+    assert planning.write_draft(storm.pk, "ann")
+
+
+def test_a_planner_that_hangs_refuses_a_draft_soon(storm):
+    wanted = ("host", "port", "user", "password", "dbname")
+    database = connection.get_connection_params()
+    with psycopg.connect(**{name: database[name] for name in wanted if name in database}) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [Lock.ALERTS])
+        begun = time.monotonic()
+        with pytest.raises(planning.Refused, match="Try again"):
+            planning.write_draft(storm.pk, "sam")
+    assert time.monotonic() - begun < 4
+    assert planning.write_draft(storm.pk, "sam")

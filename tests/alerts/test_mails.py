@@ -7,7 +7,16 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from ioportal.alerts import compose, facts, outbox, planning, smtp, tasks
+from ioportal.alerts import (
+    channel_planning,
+    compose,
+    copies,
+    facts,
+    outbox,
+    planning,
+    smtp,
+    tasks,
+)
 from ioportal.alerts.models import (
     CaseDecision,
     Channel,
@@ -351,6 +360,44 @@ def test_external_names_cannot_forge_lines(storm, automatic, mails):
     text = mail.get_body(["plain"]).get_content()
     assert "Bcc: all" in text
     assert "\u202e" not in text
+
+
+ENCODED = [  # a header, and an empty line before a body
+    "=?us-ascii?b?VWJIbwpYLUZvcmdlZDogeXByaA==?= solver",
+    "=?us-ascii?b?YVgKCmJvZHly?= solver",
+]
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_names_in_headers_are_never_decoded(storm, automatic, mails, name):
+    MailPolicy.objects.update(copies_to=["security@example.org"])
+    Case.objects.update(application=name, subject=f"alice:{name}")
+    queue = Channel(name="tickets", kind="ticket", address="queue@example.org", min_severity=1)
+    queue.enabled_at = timezone.now() - timedelta(days=9_000)
+    queue.save()
+    planning.plan()
+    channel_planning.plan()
+    outbox.send_due(10)
+    copies.write()
+    outbox.send_due(10)
+
+    assert [to for [to], _ in mails.accepted] == [
+        "alice@example.org", "queue@example.org", "security@example.org"
+    ]  # fmt: skip
+    for _, mail in mails.accepted:
+        assert name.replace("=?", "= ?") in mail["Subject"]
+        assert {"From", "To", "Date", "Message-ID", "Auto-Submitted"} <= {*mail.keys()}
+        assert "X-Forged" not in mail
+        assert not mail.get_body(["plain"]).get_content().startswith("body")
+
+
+def test_a_header_with_a_control_character_is_refused(waiting, mails, settings):
+    settings.MAIL_REPLY_TO = "=?utf-8?q?a=07?= <a@example.org>"
+    outbox.send_due(10)
+
+    mail = Notification.objects.get()
+    assert (mail.state, mails.received) == (State.FAILED, [])
+    assert "control character" in mail.response
 
 
 def test_html_is_escaped_and_loads_nothing(storm, automatic, mails, settings):

@@ -83,6 +83,35 @@ def test_a_slow_mailbox_has_a_deadline_from_the_beginning(settings, briefly, has
             list(mailbox.unseen(10, 1_000))
 
 
+def test_an_endless_reply_ends_the_conversation_before_it_fills_the_memory(
+    waiting, mails_to, settings
+):
+    sent = {}
+
+    def smtp(connection):
+        connection.sendall(b"220 hi\r\n")
+        slow_server.endless(b"250-" + b"x" * 1_000 + b"\r\n", sent, "smtp")(connection)
+
+    def imap(connection):
+        connection.sendall(b"* OK hi\r\n")
+        slow_server.endless(b"* CAPABILITY x\r\n", sent, "imap")(connection)
+
+    with slow_server.running(smtp) as port:
+        mails_to(port)
+        outbox.send_due(1)
+    with slow_server.running(imap) as port:
+        settings.BOUNCES_MAILBOX = Mailbox(
+            host="127.0.0.1", port=port, user="io", password="secret",  # noqa: S106
+            folder="INBOX", has_starttls=True,
+        )  # fmt: skip
+        with pytest.raises(OSError, match="too long"):
+            list(mailbox.unseen(10, 1_000))
+
+    mail = Notification.objects.get(attempts=1)
+    assert (mail.state, "too long" in mail.response) == (State.WAITING, True)
+    assert max(sent["smtp"], sent["imap"]) < 20e6  # bytes, with the buffers of sockets
+
+
 def test_a_slow_handshake_of_a_channel_has_a_deadline(settings, briefly):
     settings.EMAIL_TIMEOUT = 2
     slow = slow_server.running(slow_server.dripping(TLS_RECORD, b"\0"))

@@ -41,6 +41,9 @@ def answer(request: HttpRequest, key: str, kind: str) -> HttpResponse:
     mail = answers.notification_of(key)
     if mail is None or kind not in Answer.Kind.values:
         raise Http404("The link is not valid, or has expired. Reply to the mail instead.")
+    cases = list(answers.open_cases(mail).select_related("filesystem"))
+    if not cases and mail.cases.exists():
+        return render(request, "mails/answer.html", {"mail": mail, "has_other_owner": True})
     form = AnswerForm(request.POST or None, initial={"kind": kind})
     is_stored = form.is_valid() and answers.record(
         mail, form.cleaned_data["kind"], form.cleaned_data["comment"]
@@ -49,7 +52,7 @@ def answer(request: HttpRequest, key: str, kind: str) -> HttpResponse:
         form.add_error(None, "There are too many answers to this mail. Reply to it instead.")
     context = {
         "mail": mail,
-        "cases": [about.case for about in mail.cases.select_related("case__filesystem")],
+        "cases": cases,
         "earlier": mail.answers.first(),
         "form": form,
         "is_stored": is_stored,

@@ -95,3 +95,17 @@ def test_every_line_has_an_outcome(texts):
     assert account.lines == account.accepted + account.rejected + account.irrelevant
     assert rejects.height == account.rejected
     assert rows["samples"].is_between(0, 2**53).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("io 123456789 98765", "the line is cut: its last number may be incomplete"),
+        ("proc4ops 129 " + "1 " * 129 + "\n", "'proc4ops' has 130 values, more than 128"),
+    ],
+)
+def test_cut_numbers_and_endless_lines_are_rejected(text, reason):
+    rows, rejects, _ = parse(text)
+
+    assert rows.is_empty()
+    assert rejects["reason"].to_list() == [reason]

@@ -8,7 +8,7 @@ import pytest
 
 from ioportal.alerts import answers, outbox, planning
 from ioportal.alerts.models import Answer, Notification
-from ioportal.flags.models import CaseEvent
+from ioportal.flags.models import Case, CaseEvent
 from tests.web.reading import text_of, words_of
 
 
@@ -133,6 +133,16 @@ def test_the_archive_does_not_contain_the_key(client, sam, links):
     pages = [client.get(f"/mails/{mail.pk}/{part}").content.decode() for part in ("", "html/")]
 
     assert all("YOUR-KEY" in page and key not in page for page in pages)
+
+
+def test_a_case_with_another_owner_is_neither_shown_nor_answered(client, storm, links):
+    Case.objects.update(owner="bob", application="secret_of_bob")
+
+    for page in (client.get(links["fixed"]), client.post(links["fixed"], {"kind": "fixed"})):
+        assert "has another owner now" in words_of(page)
+        assert "bob" not in page.content.decode()
+    assert not storm.events.filter(kind=CaseEvent.Kind.ANSWERED).exists()
+    assert not Answer.objects.exists()
 
 
 def test_drafts_cannot_be_answered(client, links):
