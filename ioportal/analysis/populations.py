@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | npt.NDArray[np.integer[Any]]
 
 MIN_GROUP = 10  # values behind any published figure of other users' jobs
+MIN_OWNERS = 3  # of these jobs
+MAX_SHARE = 0.85  # of these jobs that belong to one owner
 DIGITS = 2  # significant digits of other users' figures
 _PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 
@@ -62,7 +64,42 @@ class Spread:
             for name, percent in _PERCENTILES.items()
             if self.n * min(percent, 100 - percent) >= 100 * MIN_GROUP
         }
-        return Spread(self.n, self.unknown, **percentiles)
+        return Spread(rounded_count(self.n), rounded_count(self.unknown), **percentiles)
+
+
+def is_anonymous(jobs: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]) -> bool:
+    """Return whether figures of jobs may be shown to other users than their owners.
+
+    Args:
+        jobs: keys of the batch jobs.
+        owners: of the jobs, equal for equal users.
+    """
+    return bool(in_anonymous_groups(np.zeros_like(owners), jobs, owners).any())
+
+
+def in_anonymous_groups(
+    groups: npt.NDArray[np.int64], jobs: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Return whether the group of each job reveals no owner.
+
+    A threshold rule for batch jobs and for owners, and the dominance rule (1, 85 %): no owner has
+    more than `MAX_SHARE` of the jobs. See Hundepool et al., *Statistical Disclosure Control*, 2012.
+    """
+    numbers, places = np.unique(groups, return_inverse=True)
+    batch_jobs = np.unique(np.stack([places, jobs]), axis=1)[0]
+    pairs, counts = np.unique(np.stack([places, owners]), axis=1, return_counts=True)
+    largest = np.zeros(numbers.size, np.int64)
+    np.maximum.at(largest, pairs[0], counts)
+    enough = (np.bincount(batch_jobs, minlength=numbers.size) >= MIN_GROUP) & (
+        np.bincount(pairs[0], minlength=numbers.size) >= MIN_OWNERS
+    )
+    kept: npt.NDArray[np.bool_] = (enough & (largest <= MAX_SHARE * np.bincount(places)))[places]
+    return kept
+
+
+def rounded_count(count: int) -> int:
+    """Round a number of other users' jobs: a moved date must not count those of a day."""
+    return (count + MIN_GROUP // 2) // MIN_GROUP * MIN_GROUP
 
 
 def coarsened(values: Numbers) -> Numbers:

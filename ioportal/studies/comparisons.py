@@ -14,7 +14,13 @@ from ioportal.analysis.comparison.arms import Arm
 from ioportal.analysis.comparison.comparing import compare
 from ioportal.analysis.comparison.results import MARGIN, Comparison, Refusal
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
-from ioportal.analysis.populations import MIN_GROUP, coarse, coarsened
+from ioportal.analysis.populations import (
+    MIN_GROUP,
+    coarse,
+    coarsened,
+    in_anonymous_groups,
+    is_anonymous,
+)
 from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.studies.population_values import Covariate
@@ -25,13 +31,12 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.analysis.comparison.arms import Ints
     from ioportal.analysis.comparison.results import ArmFigures, ArmSummary, Daily, Effect
     from ioportal.analysis.metrics import Metric
     from ioportal.studies.population_values import JobValues
     from ioportal.studies.populations import JobKind
 
-_CACHE_VERSION = 2  # to be changed with the classes of results
+_CACHE_VERSION = 3  # to be changed with the classes of results
 _CONTROL_FILTERS = ("cluster", "start", "end")
 _HIDDEN = {Refusal.NO_VALUES, Refusal.NO_SHARED_STRATUM}  # after small groups are left out
 _ANONYMOUS_COVARIATES = frozenset({Covariate.NODES, Covariate.NONE})
@@ -76,12 +81,13 @@ def compare_arms(
         covariate = Covariate.NODES
     keys = [[arm.key for arm in side] for side in (arms, control)]
     zone = timezone.get_current_timezone_name()
-    return cached(
+    compared = cached(
         "comparison",
-        (_CACHE_VERSION, keys, list(metrics), covariate, margin, zone),
-        lambda: _compare(arms, control, metrics, covariate, margin),
+        (_CACHE_VERSION, keys, list(metrics), covariate, zone),
+        lambda: _compare(arms, control, metrics, covariate),
         lambda: figures_version(arms[0].kind),
     )
+    return replace(compared, result=compared.result.with_margin(margin))
 
 
 def control_arm(user: User, arm: Selection) -> Selection:
@@ -110,12 +116,11 @@ def _compare(
     control: Sequence[Selection],
     metrics: Sequence[str],
     covariate: Covariate,
-    margin: float,
 ) -> ArmComparison:
     everyone = (*arms, *control)
     values = [_values(arm, metrics, covariate) for arm in everyone]
     sides = [Arm(jobs.values, jobs.days, jobs.users, jobs.strata) for jobs in values]
-    result = compare(sides[: len(arms)], metrics, control=sides[len(arms) :], margin=margin)
+    result = compare(sides[: len(arms)], metrics, control=sides[len(arms) :])
     hidden = [
         jobs if arm.is_anonymous else None for arm, jobs in zip(everyone, values, strict=True)
     ]
@@ -131,33 +136,28 @@ def _values(arm: Selection, metrics: Sequence[str], covariate: Covariate) -> Job
 
 
 def _without_small_groups(jobs: JobValues, arm: Selection) -> JobValues:
-    """Return rounded values, without values that stand for fewer than ten jobs or batch jobs."""
-    in_large = _in_large_groups(jobs.strata, jobs.batch_jobs)
+    """Return rounded values, without values of groups that could reveal an owner or a job."""
+    in_large = in_anonymous_groups(jobs.strata, jobs.batch_jobs, jobs.users)
     strata, batch_jobs = jobs.strata[in_large], jobs.batch_jobs[in_large]
+    users = jobs.users[in_large]
     values = {}
     for metric, all_values in jobs.values.items():
         rounded = np.full(strata.size, np.nan)
         known = all_values[in_large]
         is_known = ~np.isnan(known)
-        if arm.kind.is_own(metric) and np.unique(batch_jobs[is_known]).size >= MIN_GROUP:
+        known_jobs, known_users = batch_jobs[is_known], users[is_known]
+        if arm.kind.is_own(metric) and is_anonymous(known_jobs, known_users):
             rounded[is_known] = coarsened(known[is_known])
         values[metric] = rounded
     return replace(
         jobs,
         days=jobs.days[in_large],
-        users=jobs.users[in_large],
+        users=users,
         batch_jobs=batch_jobs,
         strata=strata,
         labels={n: label for n, label in jobs.labels.items() if (strata == n).any()},
         values=values,
     )
-
-
-def _in_large_groups(groups: Ints, batch_jobs: Ints) -> np.typing.NDArray[np.bool_]:
-    """Whether the group of each job has at least ten batch jobs."""
-    pairs = np.unique(np.stack([groups, batch_jobs]), axis=1)
-    numbers, counts = np.unique(pairs[0], return_counts=True)
-    return np.isin(groups, numbers[counts >= MIN_GROUP])
 
 
 def _anonymous(
@@ -243,7 +243,9 @@ def _without_extremes(figures: ArmFigures, jobs: JobValues, metric: str) -> ArmF
 def _large_days(daily: Daily, jobs: JobValues, metric: str) -> Daily:
     """Return the days with at least ten values on either side of the median."""
     is_known = ~np.isnan(jobs.values[metric])
-    in_large = _in_large_groups(jobs.days[is_known], jobs.batch_jobs[is_known])
+    in_large = in_anonymous_groups(
+        *(column[is_known] for column in (jobs.days, jobs.batch_jobs, jobs.users))
+    )
     is_safe = np.isin(daily.days, jobs.days[is_known][in_large]) & (daily.jobs >= 2 * MIN_GROUP)
     return replace(
         daily,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from django.db.models import Aggregate, BinaryField, F
+from django.db.models import Aggregate, BigIntegerField, BinaryField, F, Func, Value
 
 from ioportal.jobs.models import JobStatistics
 
@@ -37,6 +37,16 @@ class Packed(Aggregate):
         """Return the values."""
         values: Numbers = np.frombuffer(data or b"", dtype=self.wire).astype(self.wire[1:])
         return values
+
+
+class Hash(Func):
+    """A number for a text."""
+
+    function = "hashtextextended"
+    output_field = BigIntegerField()
+
+    def __init__(self, text: Combinable | str) -> None:
+        super().__init__(text, Value(0))
 
 
 def metric_column(metric: str) -> tuple[Combinable, str]:

@@ -13,7 +13,7 @@ from ioportal.jobs.keys import EachOf
 from ioportal.jobs.models import JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.site.models import Cluster
-from ioportal.studies.packed import Packed, metric_column
+from ioportal.studies.packed import Hash, Packed, metric_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,7 @@ class Figures:
     batch_jobs: int  # distinct batch jobs of PanDA jobs
     by_quality: dict[str, int]  # number of jobs by data quality of the batch job
     values: dict[str, Numbers]
+    owners: Numbers  # a number for the owner of each job
     by_state: dict[str, int] = field(default_factory=dict)
 
 
@@ -44,11 +45,15 @@ def _ascending(values: Numbers) -> Numbers:
     return values
 
 
-def _counts(jobs: JobQuerySet | WorkloadJobQuerySet, **others: Aggregate) -> dict[str, Any]:
+def _counts(
+    jobs: JobQuerySet | WorkloadJobQuerySet, owner: str, **others: Aggregate
+) -> dict[str, Any]:
     is_simulated = Q(cluster__in=Cluster.objects.filter(simulated=True))
-    return jobs.order_by().aggregate(
-        jobs=Count("pk"), simulated=Count("pk", filter=is_simulated), **others
+    owners = Packed(Hash(owner), ">i8")
+    counts = jobs.order_by().aggregate(
+        jobs=Count("pk"), simulated=Count("pk", filter=is_simulated), owners=owners, **others
     )
+    return counts | {"owners": owners.unpack(counts["owners"])}
 
 
 def metric_values(jobs: JobQuerySet, metrics: Sequence[str]) -> dict[str, Numbers]:
@@ -74,7 +79,7 @@ def batch_job_figures(jobs: JobQuerySet, metrics: Sequence[str]) -> Figures:
     by_quality = {quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES}
     values, results = _metric_values(statistics, metrics, **by_quality)
     # Counted afterwards: a job that arrives in between has unknown values.
-    counts = _counts(jobs)
+    counts = _counts(jobs, "owner")
     return Figures(
         **counts,
         batch_jobs=counts["jobs"],
@@ -99,7 +104,7 @@ def panda_job_figures(jobs: WorkloadJobQuerySet, metrics: Sequence[str]) -> Figu
     own = {name: Packed(FIGURES[name], ">f8") for name in metrics if name in FIGURES}
     states = jobs.order_by().values_list("state").annotate(count=Count("pk"))
     by_state = dict(states.order_by("-count", "state"))
-    counts = _counts(jobs, **own)
+    counts = _counts(jobs, "user", **own)
     values = {name: _ascending(packed.unpack(counts.pop(name))) for name, packed in own.items()}
     for name, (holders, shared_values) in shared.values.items():
         ascending = np.argsort(shared_values)

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ioportal.jobs.application_names import application_name_sql
 from ioportal.jobs.panda_jobs import FIGURES
-from ioportal.studies.packed import Packed
+from ioportal.studies.packed import Hash, Packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -55,16 +55,6 @@ class JobValues:
 
 class _Application(Func):
     template = application_name_sql("%(expressions)s")
-
-
-class _Hash(Func):
-    """A number for a text."""
-
-    function = "hashtextextended"
-    output_field = BigIntegerField()
-
-    def __init__(self, text: Combinable | str) -> None:
-        super().__init__(text, Value(0))
 
 
 @dataclass(frozen=True)
@@ -124,13 +114,13 @@ def _job_values(
     packed = {f"metric_{name}": Packed(_known(records.metric(name)), ">f8") for name in metrics}
     packed |= {
         "starts": Packed(_epoch_us("started_at"), ">i8"),
-        "users": Packed(_Hash(texts[Covariate.USER]), ">i8"),
+        "users": Packed(Hash(texts[Covariate.USER]), ">i8"),
         "batch_jobs": Packed(records.batch_job, ">i8"),
     }
     if covariate is Covariate.NODES:
         packed["strata"] = Packed(records.nodes, ">i4")
     elif covariate is not Covariate.NONE:
-        packed["strata"] = Packed(_Hash(texts[covariate]), ">i8")
+        packed["strata"] = Packed(Hash(texts[covariate]), ">i8")
     started = jobs.filter(started_at__isnull=False).order_by()
     results = started.aggregate(**packed)
     columns: dict[str, Any] = {
@@ -143,7 +133,7 @@ def _job_values(
         labels = {number: size_label(number) for number in np.unique(strata).tolist()}
     elif covariate is not Covariate.NONE:
         strata = columns["strata"]
-        labels = dict(started.values_list(_Hash(texts[covariate]), texts[covariate]).distinct())
+        labels = dict(started.values_list(Hash(texts[covariate]), texts[covariate]).distinct())
     return JobValues(
         days,
         columns["users"],

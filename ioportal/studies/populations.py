@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from django.db.models import (
     Max,
 )
@@ -20,6 +21,8 @@ from ioportal.analysis.populations import (
     MIN_GROUP,
     Spread,
     coarsened,
+    is_anonymous,
+    rounded_count,
     spread,
     without_extremes,
 )
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
     from ioportal.studies.population_values import Covariate, JobValues
 
-_CACHE_VERSION = 4  # to be changed with the classes below
+_CACHE_VERSION = 5  # to be changed with the classes below
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,7 @@ def _histogram_values(selected: Selection, figures: Figures, metric: str) -> Num
     values = figures.values[metric]
     if not selected.is_anonymous:
         return values
-    if figures.batch_jobs < MIN_GROUP or not selected.kind.is_own(metric):
+    if not (_is_anonymous(figures) and selected.kind.is_own(metric)):
         return values[:0]
     return without_extremes(values)
 
@@ -227,14 +230,21 @@ def _summary(figures: Figures) -> Summary:
 
 def _anonymous_summary(kind: JobKind, figures: Figures) -> Summary:
     """Return metrics that stand for many batch jobs: one batch job may hold hundreds of jobs."""
-    if figures.batch_jobs < MIN_GROUP:
+    if not _is_anonymous(figures):
         return Summary(None, 0, {}, {}, figures.simulated > 0, {})
     spreads = {
         metric: metric_spread.anonymous()
         for metric, metric_spread in _summary(figures).spreads.items()
         if kind.is_own(metric)
     }
-    return Summary(figures.jobs, figures.batch_jobs, {}, {}, figures.simulated > 0, spreads)
+    jobs, batch_jobs = rounded_count(figures.jobs), rounded_count(figures.batch_jobs)
+    return Summary(jobs, batch_jobs, {}, {}, figures.simulated > 0, spreads)
+
+
+def _is_anonymous(figures: Figures) -> bool:
+    """Whether the figures stand for many batch jobs and owners, none of them dominant."""
+    keys = np.arange(figures.owners.size)
+    return figures.batch_jobs >= MIN_GROUP and is_anonymous(keys, figures.owners)
 
 
 _ANONYMOUS_FILTERS = frozenset({"cluster", "start", "end"})

@@ -302,23 +302,18 @@ def _conclude(tested: _Tested, adjusted: Iterator[float], tests: int, margin: fl
     low, high = result.interval
     adjusted_p = next(adjusted)
     is_ratio = result.scale is Scale.RATIO
-    is_within = is_ratio and 1 - margin <= low and high <= 1 + margin
-    if adjusted_p < _SIGNIFICANCE and not low <= is_ratio <= high:
-        verdict = Verdict.CHANGED
-    else:
-        verdict = Verdict.EQUIVALENT if is_within else Verdict.NO_CHANGE_DETECTED
+    is_changed = adjusted_p < _SIGNIFICANCE and not low <= is_ratio <= high
     smallest = smallest_effect(max(result.error, test.error or 0.0), result.freedom, tests)
-    return replace(
+    concluded = replace(
         effect,
-        verdict=verdict,
+        verdict=Verdict.CHANGED if is_changed else Verdict.NO_CHANGE_DETECTED,
         low=low,
         high=high,
         p=test.p,
         adjusted_p=adjusted_p,
         smallest=(float(np.expm1(smallest)) if is_ratio else smallest) or None,
-        margin=margin,
-        is_within_margin=is_within,
     )
+    return concluded.with_margin(margin)
 
 
 def _with_drifts(sides: Sequence[Sequence[ArmFigures]]) -> list[tuple[ArmFigures, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -94,6 +94,15 @@ class Effect:
             and (self.smallest or 0.0) >= INSENSITIVE
         )
 
+    def with_margin(self, margin: float) -> Effect:
+        """Return the effect with another margin: it decides only what is equivalent."""
+        if self.low is None or self.high is None:
+            return replace(self, margin=margin)
+        is_within = self.scale is Scale.RATIO and 1 - margin <= self.low and self.high <= 1 + margin
+        unchanged = Verdict.EQUIVALENT if is_within else Verdict.NO_CHANGE_DETECTED
+        verdict = self.verdict if self.verdict is Verdict.CHANGED else unchanged
+        return replace(self, margin=margin, is_within_margin=is_within, verdict=verdict)
+
 
 @dataclass(frozen=True)
 class Raw:
@@ -181,3 +190,20 @@ class Comparison:
     control_arms: tuple[ArmSummary, ...] = ()
     control_balance: Balance | None = None
     are_runs: bool = False  # independent runs instead of jobs by day
+
+    def with_margin(self, margin: float) -> Comparison:
+        """Return the comparison with another margin of all effects."""
+
+        def changed(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+            return tuple(effect.with_margin(margin) for effect in effects)
+
+        metrics = {
+            name: replace(
+                row,
+                effects=changed(row.effects),
+                control_effects=changed(row.control_effects),
+                controlled=changed(row.controlled),
+            )
+            for name, row in self.metrics.items()
+        }
+        return replace(self, metrics=metrics)

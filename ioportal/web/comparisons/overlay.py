@@ -146,7 +146,10 @@ class OverlayPage:
         keys = [
             key
             for key in self.keys[:MOST_ARMS]
-            if key.isascii() and key.isdigit() and int(key[:20]) <= LARGEST_BIGINT
+            if key.isascii()
+            and key.isdigit()
+            and len(key) <= len(str(LARGEST_BIGINT))
+            and int(key) <= LARGEST_BIGINT
         ]
         visible = Job.objects.visible_to(self._user).select_related("cluster", "statistics")
         return {str(job.pk): job for job in visible.filter(pk__in=keys)}
