@@ -15,7 +15,7 @@ from ioportal.analysis.impact import (
 from ioportal.analysis.impact_estimate import COSTLIEST, MIN_CALM_INTERVALS
 from ioportal.analysis.load_ramp import MAX_BINS, MIN_DAYS, MIN_RANGE, MIN_VALUES
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
-from ioportal.analysis.populations import DIGITS, MIN_GROUP
+from ioportal.analysis.populations import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNERS
 from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.analysis.usual import MIN_SAME_NAME
@@ -165,10 +165,14 @@ a power of ten; every second of these above four decades). Zeros have a separate
 **Visibility.** Users see the figures of all jobs that they may see individually. Of other jobs,
 users other than staff see:
 
-- the number of jobs, if it is at least {MIN_GROUP};
+- the number of jobs, if it is at least {MIN_GROUP}, of {MIN_OWNERS} or more users of whom none
+  has more than {MAX_SHARE:.0%} of the jobs, rounded to a multiple of {MIN_GROUP};
 - percentiles with at least {MIN_GROUP} values on either side;
 - histogram bars of at least {MIN_GROUP} jobs, without the {MIN_GROUP - 1} smallest and
   {MIN_GROUP - 1} largest values.
+
+Without such a group nothing is shown. This is a threshold rule with the dominance rule
+(1, {MAX_SHARE:.0%}) of statistical disclosure control (Hundepool et al., 2012).
 
 Minimum and maximum are values of single jobs and are not shown. Mean and deviation are not shown,
 because two populations that differ by one job would reveal its value. Filters for other jobs are

@@ -20,6 +20,7 @@ from ioportal.analysis.populations import (
     coarsened,
     in_anonymous_groups,
     is_anonymous,
+    rounded_count,
 )
 from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.cache import cached, visibility_key
@@ -189,7 +190,9 @@ def _hide_users(
     summaries: Sequence[ArmSummary], hidden: Sequence[JobValues | None]
 ) -> tuple[ArmSummary, ...]:
     return tuple(
-        replace(summary, users=None, largest_user_share=None) if jobs else summary
+        replace(summary, jobs=rounded_count(summary.jobs), users=None, largest_user_share=None)
+        if jobs
+        else summary
         for summary, jobs in zip(summaries, hidden, strict=True)
     )
 
@@ -231,6 +234,8 @@ def _without_extremes(figures: ArmFigures, jobs: JobValues, metric: str) -> ArmF
     )
     return replace(
         figures,
+        jobs=rounded_count(figures.jobs),
+        unknown=rounded_count(figures.unknown),
         median=safe(50, figures.median),
         mean=None,
         p90=safe(90, figures.p90),

@@ -97,9 +97,18 @@ def test_staff_have_all_other_jobs_as_control(sam, weeks):
     assert control.key != select(sam, **PERIODS[0]).key
 
 
-@pytest.mark.parametrize(("hidden", "expected"), [(9, None), (10, 10)])
-def test_small_groups_of_other_users_are_hidden(charlie, new_jobs, hidden, expected):
-    new_jobs([(day, {"opens": 777}, {"owner": "bob"}) for day in range(hidden)])
+@pytest.mark.parametrize(
+    ("owners", "expected"),
+    [
+        pytest.param("aaabbbccc", None, id="nine jobs"),
+        pytest.param("aaaabbbccc", 10, id="ten jobs"),
+        pytest.param("aaaaaaabbbbbbb", None, id="two owners"),
+        pytest.param("a" * 17 + "bcd", 20, id="85 %"),
+        pytest.param("a" * 18 + "bcd", None, id="dominant owner"),
+    ],
+)
+def test_small_groups_of_other_users_are_hidden(charlie, new_jobs, owners, expected):
+    new_jobs([(day, {"opens": 777}, {"owner": owner}) for day, owner in enumerate(owners)])
     new_jobs([(day, {"opens": 5}, {"owner": "charlie"}) for day in range(15)])
     # A class with a single job of another user has no influence.
     new_jobs([(3, {"opens": 10**9}, {"owner": "dave", "node_count": 1_000})])
@@ -114,7 +123,7 @@ def test_small_groups_of_other_users_are_hidden(charlie, new_jobs, hidden, expec
     assert comparison.result.arms[1].jobs == (expected or 0)
     assert ("777" in text, "1000000000" in text) == (False, False)
     assert row.effects[0].refusal is (None if expected else Refusal.HIDDEN)
-    assert row.arms[1].median is None  # fewer than ten on either side
+    assert (row.arms[1].median is None) == (expected != 20)  # fewer than ten on either side
     assert "512" not in json.dumps(comparison.labels)
 
 
@@ -122,7 +131,10 @@ def test_hidden_values_reveal_two_digits_at_most(charlie, new_jobs):
     """Results are equal for all values of a hidden job with the same rounded digits."""
     new_jobs([(n % 40, {"opens": 1_203_000}, {"owner": "charlie"}) for n in range(80)])
     hidden = new_jobs(
-        [(n % 40, {"opens": 1_170_000 + 1_500 * (n % 41)}, {"owner": "bob"}) for n in range(400)]
+        [
+            (n % 40, {"opens": 1_170_000 + 1_500 * (n % 41)}, {"owner": "bcd"[n % 3]})
+            for n in range(400)
+        ]
     )
     arms = before_and_after(charlie)
     control = [control_arm(charlie, arm) for arm in arms]
@@ -148,6 +160,7 @@ def test_figures_of_batch_jobs_with_panda_jobs_are_hidden(charlie, new_jobs, put
             *range(100 * number, 100 * number + 5),
             started_at=job.started_at,
             ended_at=job.ended_at,
+            user="bcd"[number % 3],
         )
     one = other_jobs(charlie, PANDA_JOBS, "")
     rows = compare_arms([one, one], ["panda_duration_s", "opens"]).result.metrics
