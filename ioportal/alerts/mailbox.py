@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator
 
+    from _typeshed import ReadableBuffer
+
     from ioportal.env import Mailbox
 
 log = structlog.get_logger()
@@ -61,7 +63,7 @@ class _Server(imaplib.IMAP4):
     def _create_socket(self, _timeout: float | None) -> socket.socket:
         return self._connection
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: ReadableBuffer) -> None:
         """Send a command, which begins a reply."""
         self._limit.renew()
         super().send(data)

@@ -10,7 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | npt.NDArray[np.integer[Any]]
+    Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+    Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | Integers
 
 MIN_GROUP = 10  # values behind any published figure of other users' jobs
 MIN_OWNERS = 3  # of these jobs
@@ -67,7 +68,7 @@ class Spread:
         return Spread(rounded_count(self.n), rounded_count(self.unknown), **percentiles)
 
 
-def is_anonymous(jobs: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]) -> bool:
+def is_anonymous(jobs: Integers, owners: Integers) -> bool:
     """Return whether figures of jobs may be shown to other users than their owners.
 
     Args:
@@ -78,7 +79,7 @@ def is_anonymous(jobs: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]) -> 
 
 
 def in_anonymous_groups(
-    groups: npt.NDArray[np.int64], jobs: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]
+    groups: Integers, jobs: Integers, owners: Integers
 ) -> npt.NDArray[np.bool_]:
     """Return whether the group of each job reveals no owner.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from django.db.models import Aggregate, QuerySet
 
-    from ioportal.analysis.populations import Numbers
+    from ioportal.analysis.populations import Integers, Numbers
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
 
 _QUALITIES = tuple(map(str, JobStatistics.Quality))
@@ -36,7 +36,7 @@ class Figures:
     batch_jobs: int  # distinct batch jobs of PanDA jobs
     by_quality: dict[str, int]  # number of jobs by data quality of the batch job
     values: dict[str, Numbers]
-    owners: Numbers  # a number for the owner of each job
+    owners: Integers  # a number for the owner of each job
     by_state: dict[str, int] = field(default_factory=dict)
 
 
