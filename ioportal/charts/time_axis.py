@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from datetime import UTC, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from enum import Enum
 from math import ceil
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ioportal.analysis.metrics import Unit
@@ -22,7 +22,7 @@ from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime, tzinfo
+    from datetime import tzinfo
 
     from ioportal.analysis.timelines import Gap
 
@@ -34,6 +34,7 @@ _LABELLED_SHARE = 0.05  # of the range: shorter gaps have no label
 _HEIGHT = 270
 _THOUSAND = 1_000
 _MAX_TICKS = 6
+_FEW_DAYS = timedelta(days=7)
 _UNIT = timedelta(milliseconds=1)  # of Plotly's distances
 _TICK_INTERVALS = [  # longer intervals are whole days
     *(timedelta(milliseconds=n) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
@@ -91,6 +92,9 @@ class Axis(Protocol):
     def interval_text(self, start: datetime, end: datetime) -> str:
         """Return an interval as text."""
 
+    def time_text(self, moment: datetime) -> str:
+        """Return a time as text, as exact as the axis shows it."""
+
     @property
     def attributes(self) -> Figure:
         """Type, title and ticks as Plotly's axis attributes."""
@@ -130,6 +134,12 @@ class DateAxis(ABC):
         texts = [self.place(at).replace("T", " ").removesuffix(".000") for at in (start, end)]
         is_one_day = len({text[:10] for text in texts}) == 1
         return " to ".join(text[11:] if is_one_day else text for text in texts)
+
+    def time_text(self, moment: datetime) -> str:
+        """Return the date of a time, on axes of a few days with the time of day."""
+        local = datetime.fromisoformat(self.place(moment))
+        is_short = self.end - self.start < _FEW_DAYS
+        return f"{local:%-d %b %Y %H:%M}" if is_short else f"{local:%-d %b %Y}"
 
     @property
     def attributes(self) -> Figure:
@@ -252,6 +262,10 @@ class ElapsedAxis:
         """Return an interval since the origin: '12.5 to 13 min'."""
         return f"{self.place(start):.4g} to {self.place(end):.4g} {self.symbol}"
 
+    def time_text(self, moment: datetime) -> str:
+        """Return the time since the origin: '12.5 min'."""
+        return f"{self.place(moment):.4g} {self.symbol}"
+
     @property
     def attributes(self) -> Figure:
         """Type, title and ticks as Plotly's axis attributes."""
@@ -280,13 +294,19 @@ class Meaning(Enum):
     MITIGATION = "--good"  # change made at the site
 
 
+# Their texts are long: the line has a number, and a key below the chart has the text.
+_NUMBERED = {Meaning.BREAK: "upgrade", Meaning.MITIGATION: "mitigation"}
+_NUMBER = "number"  # name of the label of a numbered mark; the page joins those close together
+
+
 @dataclass(frozen=True)
 class Mark:
-    """A labelled vertical line at a time."""
+    """A vertical line at a time, with a label or a number."""
 
     at: datetime
     text: str
     meaning: Meaning
+    url: str = ""  # of the page about it
 
 
 def number_format(highest: float, unit: str) -> str:
@@ -308,8 +328,16 @@ def layout(
         title: title of the chart.
         unit: unit of the values.
         highest: highest drawn value.
+
+    Returns:
+        Plotly's layout. ``meta["key"]`` has number, time, kind, text and URL of the numbered marks.
     """
+    labelled = sorted(
+        (mark for mark in marks if mark.text and _contains(axis, mark)), key=attrgetter("at")
+    )
+    numbered = [mark for mark in labelled if mark.meaning in _NUMBERED]
     return {
+        "meta": {"key": [_key_entry(axis, *each) for each in enumerate(numbered, 1)]},
         "height": _HEIGHT,
         "margin": {"l": 78, "r": 12, "t": 30, "b": 58},
         "hovermode": "x unified",
@@ -346,7 +374,8 @@ def layout(
         "annotations": sorted(
             [
                 *(_gap_label(axis, gap) for gap in gaps if _share(axis, gap) > _LABELLED_SHARE),
-                *(_mark_label(axis, mark) for mark in marks if mark.text and _contains(axis, mark)),
+                *(_number_label(axis, *each) for each in enumerate(numbered, 1)),
+                *(_mark_label(axis, mark) for mark in labelled if mark not in numbered),
             ],
             key=itemgetter("x"),
         ),
@@ -364,6 +393,21 @@ def _contains(axis: Axis, mark: Mark) -> bool:
 
 def _mark_label(axis: Axis, mark: Mark) -> Figure:
     return text_label(axis.place(mark.at), plotly_text(mark.text), mark.meaning.value)
+
+
+def _number_label(axis: Axis, number: int, mark: Mark) -> Figure:
+    label = text_label(axis.place(mark.at), str(number), mark.meaning.value)
+    return {**label, "name": _NUMBER}
+
+
+def _key_entry(axis: Axis, number: int, mark: Mark) -> Figure:
+    return {
+        "number": number,
+        "at": axis.time_text(mark.at),
+        "kind": _NUMBERED[mark.meaning],
+        "text": mark.text,
+        "url": mark.url,
+    }
 
 
 def _mark_line(axis: Axis, mark: Mark) -> Figure:

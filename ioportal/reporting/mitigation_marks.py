@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.urls import reverse
+
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.studies import scopes
 from ioportal.studies.models import Mitigation
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import Job
     from ioportal.reporting.time_ranges import TimeRange
 
-_LONGEST_LABEL = 60  # characters
-
 
 def for_job(job: Job, window: TimeRange, user: User) -> list[Mark]:
     """Return the marks of the mitigations in a range whose scope has a job."""
@@ -27,14 +27,19 @@ def for_job(job: Job, window: TimeRange, user: User) -> list[Mark]:
 
 
 def for_populations(queries: Collection[str], window: TimeRange, user: User) -> list[Mark]:
-    """Return the marks of the mitigations in a range whose scope may have jobs of populations."""
-    return list(
-        _marks(
-            each
-            for each in _within(window, user)
-            if any(scopes.may_overlap(each.scope, query) for query in queries)
-        )
-    )
+    """Return the marks of the mitigations in a range whose scope may have jobs of populations.
+
+    For users, these are jobs that they may see.
+    """
+    mitigations = [
+        each
+        for each in _within(window, user)
+        if any(scopes.may_overlap(each.scope, query) for query in queries)
+    ]
+    if mitigations and not user.is_staff:
+        seen = scopes.with_jobs_visible_to(user, {each.scope for each in mitigations})
+        mitigations = [each for each in mitigations if each.scope in seen]
+    return list(_marks(mitigations))
 
 
 def for_servers(window: TimeRange, user: User) -> list[Mark]:
@@ -48,15 +53,11 @@ def _within(window: TimeRange, user: User) -> list[Mitigation]:
 
 def _marks(mitigations: Iterable[Mitigation]) -> Iterator[Mark]:
     for mitigation in mitigations:
-        label = _label(mitigation.title)
-        yield Mark(mitigation.started_at, label, Meaning.MITIGATION)
-        if mitigation.completed_at:
-            yield Mark(mitigation.completed_at, f"{label}: complete", Meaning.MITIGATION)
-        if mitigation.reverted_at:
-            yield Mark(mitigation.reverted_at, f"{label}: reverted", Meaning.MITIGATION)
-
-
-def _label(title: str) -> str:
-    if len(title) <= _LONGEST_LABEL:
-        return title
-    return f"{title[:_LONGEST_LABEL].rstrip()}…"
+        url = reverse("mitigation", args=[mitigation.pk])
+        for moment, suffix in (
+            (mitigation.started_at, ""),
+            (mitigation.completed_at, ": complete"),
+            (mitigation.reverted_at, ": reverted"),
+        ):
+            if moment:
+                yield Mark(moment, f"{mitigation.title}{suffix}", Meaning.MITIGATION, url)

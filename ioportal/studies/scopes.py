@@ -5,9 +5,10 @@ The scope of a mitigation, or of a change point, is a set of jobs whenever they 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from django.contrib.auth.models import User
 from django.db.models import Exists
 from django.http import QueryDict
 
@@ -16,8 +17,12 @@ from ioportal.studies.job_filters import TIME, split_values
 from ioportal.studies.populations import BATCH_JOBS, kind_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from datetime import datetime
+
+    from django.db.models import QuerySet
+
+    from ioportal.studies.populations import JobKind
 
 MAX_LENGTH = 2_000
 _PART_OF_NAME = "name"  # the filter whose value is a part of a name
@@ -77,15 +82,30 @@ def _values(scope: QueryDict, name: str) -> set[str]:
 
 def matching(job: Job, scopes: Collection[str]) -> set[str]:
     """Return those scopes that a job belongs to, or a PanDA job inside it; one query at most."""
+
+    def jobs(kind: JobKind) -> QuerySet[Any]:
+        column = "pk" if kind is BATCH_JOBS else "batch_job"
+        return kind.model.objects.filter(**{column: job.pk})
+
+    return _with_jobs(scopes, jobs, Job.objects.filter(pk=job.pk))
+
+
+def with_jobs_visible_to(user: User, scopes: Collection[str]) -> set[str]:
+    """Return those scopes that have a job that a user may see; one query at most."""
+    return _with_jobs(scopes, lambda kind: kind.visible_to(user), User.objects.filter(pk=user.pk))
+
+
+def _with_jobs(
+    scopes: Collection[str], jobs: Callable[[JobKind], QuerySet[Any]], row: QuerySet[Any]
+) -> set[str]:
+    """Return the scopes with any of some jobs, and the scope of all jobs; `row` is any one row."""
     conditions = {}
     for number, scope in enumerate(restricted := [each for each in scopes if each]):
         query = QueryDict(scope)
         kind = kind_in(query)
-        of_job = {"pk" if kind is BATCH_JOBS else "batch_job": job.pk}
-        jobs = kind.filter_set(query, queryset=kind.model.objects.filter(**of_job)).qs
-        conditions[f"scope_{number}"] = Exists(jobs)
+        conditions[f"scope_{number}"] = Exists(kind.filter_set(query, queryset=jobs(kind)).qs)
     matches: set[str] = {scope for scope in scopes if not scope}
     if conditions:
-        [row] = Job.objects.filter(pk=job.pk).annotate(**conditions).values_list(*conditions)
-        matches |= {scope for scope, is_matched in zip(restricted, row, strict=True) if is_matched}
+        [values] = row.annotate(**conditions).values_list(*conditions)
+        matches |= {scope for scope, is_match in zip(restricted, values, strict=True) if is_match}
     return matches

@@ -29,6 +29,7 @@
     const parts = [
       plot.dataset.source ?? textOf(figure.querySelector("figcaption p")),
       ...[...document.querySelectorAll("[data-filters]")].map(textOf),
+      textOf(figure.querySelector(".marks-key")),
       period(layout),
       `ioportal, ${location.host}: ${textOf(document.querySelector("h1"))}.`,
       textOf(document.querySelector(".simulated")),

@@ -18,6 +18,7 @@
   const LABEL_LINE = 15; // pixels, of labels above the plot
   const LABEL_LINES = 6; // further labels are omitted
   const LABEL_GAP = 8; // pixels
+  const NUMBER = "number"; // name of labels, as in charts/time_axis.py
   const NEAR = "300px"; // around the window
   const pen = document.createElement("canvas").getContext("2d");
   const probe = document.createElement("span");
@@ -72,6 +73,28 @@
     return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, resolved(part, name)]));
   }
 
+  function lengthOf({ font, text }) {
+    pen.font = `${font.size}px ${getComputedStyle(document.body).fontFamily}`;
+    return pen.measureText(text.replaceAll("&lt;", "<")).width + LABEL_GAP;
+  }
+
+  // Numbers of marks that would overlap share a label: "6, 7".
+  function joined(annotations, placeOf) {
+    const labels = [];
+    let latest = null;
+    for (const label of annotations) {
+      if (label.name !== NUMBER) {
+        labels.push(label);
+      } else if (latest && placeOf(label) < placeOf(latest) + lengthOf(latest)) {
+        latest.text += `, ${label.text}`;
+      } else {
+        latest = { ...label };
+        labels.push(latest);
+      }
+    }
+    return labels;
+  }
+
   // Places the labels of marks and gaps in lines between legend and plot, without overlap. The lines
   // of marks extend up to their labels.
   function withLabels({ annotations, height, legend, margin, shapes, xaxis }, width) {
@@ -79,13 +102,13 @@
     const plotHeight = height - margin.t - margin.b;
     const place = (x) => (typeof x === "number" ? x : Date.parse(`${x}Z`));
     const [start, end] = xaxis.range.map(place);
+    const shareOf = (label) => (place(label.x) - start) / (end - start);
     const taken = []; // right end of each line
     const tops = new Map();
     const placed = [];
-    for (const label of annotations) {
-      pen.font = `${label.font.size}px ${getComputedStyle(document.body).fontFamily}`;
-      const length = pen.measureText(label.text.replaceAll("&lt;", "<")).width + LABEL_GAP;
-      const share = (place(label.x) - start) / (end - start);
+    for (const label of joined(annotations, (each) => shareOf(each) * room)) {
+      const length = lengthOf(label);
+      const share = shareOf(label);
       const ideal = share * room - (label.xanchor === "center" ? length / 2 : 0);
       const left = Math.max(0, Math.min(ideal, room - length));
       const free = taken.findIndex((end) => end <= left);

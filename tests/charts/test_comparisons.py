@@ -66,7 +66,7 @@ def test_daily_medians_have_a_band_between_the_quartiles():
     assert band["x"][0] == band["x"][-1] == "2017-07-05T12:00:00.000"
     assert (line["y"], line["customdata"]) == ([5, 6, 7], [10, 11, 12])
     assert (lone["mode"], lone["marker"]["symbol"]) == ("lines+markers", LOOKS[1].symbol)
-    assert [label["text"] for label in drawn["layout"]["annotations"]] == ["lake: MDS 2.15"]
+    assert [mark["text"] for mark in drawn["layout"]["meta"]["key"]] == ["lake: MDS 2.15"]
 
 
 def test_periods_are_shaded_and_named():

@@ -202,18 +202,23 @@ def test_a_narrow_gap_has_no_label():
     assert layout["annotations"] == []
 
 
-def test_marks_are_lines_with_escaped_labels():
+def test_marks_are_lines_with_escaped_labels_or_numbers_in_order_of_time():
     marks = [
         Mark(at(0), "", Meaning.RUN),
-        Mark(at(10), "mds1: 2.8 → <b>2.15</b>", Meaning.BREAK),
-        Mark(at(10), "mds2: 2.8 → 2.15", Meaning.BREAK),
+        Mark(at(20), "striping", Meaning.MITIGATION),
+        Mark(at(15), "counter <b>", Meaning.FAULT),
+        Mark(at(10), "mds1: 2.15", Meaning.BREAK),
         Mark(at(500), "beyond the range", Meaning.FAULT),
     ]
     layout = figure(LINES, steps((0, 60, 5, 1)), AXIS, marks)["layout"]
     texts = [label["text"] for label in layout["annotations"]]
 
-    assert texts == ["mds1: 2.8 → &lt;b>2.15&lt;/b>", "mds2: 2.8 → 2.15"]
-    assert [shape["line"]["dash"] for shape in layout["shapes"]] == ["dot", "dash", "dash", "dash"]
+    assert texts == ["1", "counter &lt;b>", "2"]
+    assert [(mark["number"], mark["at"], mark["kind"]) for mark in layout["meta"]["key"]] == [
+        (1, "5 Jul 2017 08:10", "upgrade"),
+        (2, "5 Jul 2017 08:20", "mitigation"),
+    ]
+    assert [shape["line"]["dash"] for shape in layout["shapes"]] == ["dot", *["dash"] * 4]
 
 
 def test_colours_are_tokens_of_the_page_or_the_palette():
@@ -234,7 +239,7 @@ def test_missing_data_gives_an_empty_shaded_plot():
 
 
 def test_labels_are_above_the_plot_in_order_of_time():
-    marks = [Mark(at(minute), f"{minute}", Meaning.BREAK) for minute in (50, 14)]
+    marks = [Mark(at(minute), f"{minute}", Meaning.FAULT) for minute in (50, 14)]
     labels = figure(LINES, steps((0, 30, 1, 1)), AXIS, marks)["layout"]["annotations"]
 
     assert [label["text"] for label in labels] == ["14", "not observed", "50"]

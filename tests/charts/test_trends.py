@@ -51,7 +51,7 @@ def test_upgrades_are_lines_and_gaps_are_shaded():
 
     assert [shape["type"] for shape in layout["shapes"]] == ["rect", "line"]
     assert layout["shapes"][1]["x0"] == "2017-07-06T02:00:00.000"
-    assert {label["text"] for label in layout["annotations"]} == {"lake: MDS 2.15", "not observed"}
+    assert {label["text"] for label in layout["annotations"]} == {"1", "not observed"}
 
 
 @pytest.mark.parametrize(
