@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
+from ioportal.charts.log_axis import log_axis
 from ioportal.charts.palette import REST
 from ioportal.charts.time_axis import layout, number_format, text_label
 
@@ -30,7 +31,7 @@ _BOX_PARTS = ("lowerfence", "q1", "median", "q3", "upperfence")
 _BAND = 0.16  # opacity
 _DAY = timedelta(days=1)
 _REGION = 0.1
-_FEW_TICKS = 30  # highest / lowest ratio up to which an axis has ticks at 1, 2 and 5
+_ROOM = 0.04  # at either end of an axis, as a share of its range
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
         "layout": {
             **_layout(),
             "hovermode": "closest",
-            "xaxis": _value_axis(quantity, highest),
+            "xaxis": _fitting_axis(quantity, [value for line in data for value in line["x"]]),
             "yaxis": {**_count_axis("% of jobs"), "range": [0, 101], "dtick": 25},
         },
     }
@@ -150,7 +151,7 @@ def boxes(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
         for arm, look in zip(arms, LOOKS, strict=False)
         if arm.quantiles and None not in (values := [arm.quantiles[at] for at in _BOX])
     ]
-    highest = max((arm.quantiles[_BOX[-1]] or 0 for arm, *_ in drawn), default=0)
+    known = [value for arm, _, values in drawn for value in (*values, arm.mean)]
     return {
         "data": [
             {
@@ -170,7 +171,7 @@ def boxes(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
         "layout": {
             **_layout(_ROW * len(drawn)),
             "hovermode": "closest",
-            "xaxis": _value_axis(quantity, highest),
+            "xaxis": _fitting_axis(quantity, [value for value in known if value is not None]),
             "yaxis": _categories(),
         },
     }
@@ -197,7 +198,8 @@ def daily_medians(
     highest = max((value for days in arms for value in days.p75), default=0.0)
     base = layout(axis, gaps, marks, title=quantity.title, unit=quantity.unit, highest=highest)
     if quantity.log:
-        base["yaxis"] |= {"type": "log", "rangemode": "normal", "dtick": 1}
+        values = [value for days in arms for value in (*days.p25, *days.p75) if value > 0]
+        base["yaxis"] |= {"rangemode": "normal", **log_axis(min(values), max(values))}
     number = f",.4~{number_format(highest, quantity.unit)[-1]}"
     data: list[Figure] = []
     for days, look in zip(arms, LOOKS, strict=False):
@@ -313,8 +315,8 @@ def ratios(rows: Sequence[tuple[str, Sequence[Ratio | None]]], first: str) -> Fi
         next to each other.
     """
     names = [plotly_text(title) for title, _ in rows]
-    known_ratios = [1.0, *(ratio.ratio for _, arm in rows for ratio in arm if ratio)]
-    is_wide = max(known_ratios) > _FEW_TICKS * min(known_ratios)
+    known_ratios = [ratio for _, arm in rows for ratio in arm if ratio]
+    bounds = [bound for each in known_ratios for bound in (each.ratio, each.low, each.high)]
     arms = len(rows[0][1]) if rows else 0
     step = 0.8 / max(1, arms)
     data = []
@@ -350,10 +352,11 @@ def ratios(rows: Sequence[tuple[str, Sequence[Ratio | None]]], first: str) -> Fi
             "showlegend": arms > 1,
             "hovermode": "closest",
             "xaxis": {
-                **_value_axis(Quantity(f"Ratio to {first}", "", log=True), 0),
+                **_fitting_axis(
+                    Quantity(f"Ratio to {first}", "", log=True),
+                    [1.0, *(bound for bound in bounds if bound is not None)],
+                ),
                 "tickformat": "~r",
-                "dtick": 1 if is_wide else "D2",
-                "tickangle": 0,
             },
             "yaxis": {
                 **_categories(),
@@ -388,10 +391,23 @@ def _layout(body: int = 0) -> Figure:
     }
 
 
+def _fitting_axis(quantity: Quantity, values: Sequence[float]) -> Figure:
+    """Return an axis whose range has all values inside, even if they are equal."""
+    axis = _value_axis(quantity, max(values, default=0.0))
+    drawn = [value for value in values if value > 0] if quantity.log else values
+    if not drawn:
+        return axis
+    low, high = min(drawn), max(drawn)
+    if quantity.log:
+        return {**axis, **log_axis(low, high)}
+    room = _ROOM * (high - low) or abs(high) / 2 or 1.0
+    return {**axis, "range": [low - room, high + room]}
+
+
 def _value_axis(quantity: Quantity, highest: float) -> Figure:
-    scale = {"type": "log"} if quantity.log else {"nticks": 6}
     return {
-        **scale,
+        "nticks": 6,
+        "tickangle": 0,
         "title": axis_title(quantity.title, quantity.unit),
         "tickformat": number_format(highest, quantity.unit),
         "fixedrange": True,

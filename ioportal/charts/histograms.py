@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.histograms import ZERO, Scale
 from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
+from ioportal.charts.log_axis import log_ticks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,10 +60,11 @@ class Chart:
     unit: str
 
     label: Callable[[int], str]
-    tick: Callable[[int], str]
+    tick: Callable[[float], str]
     scale: Scale
     as_shares: bool
     counted: str = "jobs"
+    size: float = 1  # of a unit of the axis in units of the values, such as 3,600 for hours
 
 
 def figure(
@@ -218,10 +220,12 @@ def _ticks(chart: Chart, bins: Sequence[Bin], places: list[tuple[float, float]])
         ticks = [(float(value), chart.tick(value)) for value in values]
     else:
         above = [bound for bound in bins if bound[0]]
-        values = _round_values(above[0][0], above[-1][1]) if above else []
-        if above and len(values) < _FEWEST_TICKS:
+        values: Sequence[float] = _round_values(above[0][0], above[-1][1]) if above else []
+        if above and chart.size != 1:
+            values = log_ticks(above[0][0] / chart.size, above[-1][1] / chart.size)
+        elif above and len(values) < _FEWEST_TICKS:
             values = _multiples(above[0][0], above[-1][1])
-        ticks = [(log10(value), chart.tick(value)) for value in values]
+        ticks = [(log10(value * chart.size), chart.tick(value)) for value in values]
         if bins[0] == ZERO:
             zero, room = sum(places[0]) / 2, _TICK_ROOM * (places[-1][1] - places[0][0])
             ticks = [(zero, "0"), *(tick for tick in ticks if tick[0] - zero > room)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import polars as pl
 
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.labels import plotly_text
+from ioportal.charts.log_axis import round_step
 from ioportal.charts.palette import REST, colours
 from ioportal.charts.time_axis import MEAN, layout, number_format
 
@@ -31,7 +33,7 @@ _NAMED_KINDS = 7  # layers of a stack before "other"
 _VISIBLE_SHARE = 0.003  # of the range: shorter lines would be invisible and have dots
 _DOT = 6  # size of a dot in pixels
 _FAINT_DASH = "2px,7px"  # of means over a gap
-_HEADROOM = 1.05
+_INTERVALS_TO_PEAK = 4  # between the ticks of an axis up to a value, at most
 _DASHES = ("solid", "4px,2px", "1px,2px")
 
 
@@ -119,9 +121,10 @@ def overlay(chart: Chart, runs: Sequence[tuple[str, Steps, Axis]], axis: Axis) -
         if means:
             faint = _line(text, means, own_axis, {**style, "dash": _FAINT_DASH}, hover)
             lines.append(_as_mean(faint, alone=not observed))
+    base = layout(axis, (), (), title=chart.title, unit=chart.unit, highest=highest)
     return {
         "data": lines,
-        "layout": layout(axis, (), (), title=chart.title, unit=chart.unit, highest=highest),
+        "layout": {**base, "yaxis": {**base["yaxis"], **_up_to(highest)}},
     }
 
 
@@ -129,9 +132,16 @@ def on_common_axes(drawn: Figure, axis: Axis, highest: float) -> Figure:
     """Return a figure with the ranges of several figures: of `axis`, and from zero to `highest`."""
     axes = drawn["layout"]
     time = {**axis.attributes, "range": [axis.place(axis.start), axis.place(axis.end)]}
-    top = {"range": [0, _HEADROOM * highest or 1]}
-    common = {"xaxis": {**axes["xaxis"], **time}, "yaxis": {**axes["yaxis"], **top}}
+    common = {"xaxis": {**axes["xaxis"], **time}, "yaxis": {**axes["yaxis"], **_up_to(highest)}}
     return {**drawn, "layout": {**axes, **common}}
+
+
+def _up_to(highest: float) -> Figure:
+    """Return range and ticks of an axis from zero to a tick that is not below a value."""
+    if not highest:
+        return {"range": [0, 1]}
+    step = round_step(highest / _INTERVALS_TO_PEAK)
+    return {"range": [0, step * ceil(highest / step)], "tick0": 0, "dtick": step}
 
 
 def _intervals(style: Style, steps: Steps, axis: Axis) -> Figure:

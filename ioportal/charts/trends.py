@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ioportal.analysis.metrics import Unit
 from ioportal.analysis.trends import Step
+from ioportal.charts.log_axis import log_axis
 from ioportal.charts.time_axis import CalendarAxis, TimeAxis, layout, number_format
 from ioportal.charts.timelines import Style
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import DateAxis, Figure, Mark
     from ioportal.charts.timelines import Chart
 
-_FEW_TICKS = 300  # highest / lowest value up to which a log axis has ticks at 1, 2 and 5
 _BAR_SHARE = 0.88  # width of a bar in its bucket
 _MILLISECOND = timedelta(milliseconds=1)
 # Formats of a time inside a bucket, if different from the format of its start.
@@ -74,7 +74,7 @@ def figure(
     base = layout(axis, gaps, marks, title=chart.title, unit=chart.unit, highest=highest)
     base["xaxis"]["hoverformat"] = _HOVER_FORMATS.get(buckets.step, buckets.step.form)
     if log:
-        base["yaxis"] |= {"type": "log", "rangemode": "normal", "dtick": _log_ticks(frame, kinds)}
+        base["yaxis"] |= {"rangemode": "normal", **_log_axis(frame, kinds)}
     draw = _lines if chart.style is Style.LINES else _bars
     return {
         "data": draw(
@@ -102,10 +102,9 @@ def highest_of(frame: pl.DataFrame, kinds: Iterable[str]) -> float:
     return max((float(max(frame[kind].drop_nulls(), default=0)) for kind in kinds), default=0.0)
 
 
-def _log_ticks(frame: pl.DataFrame, kinds: Iterable[str]) -> int | str:
-    """Return Plotly's code of ticks at 1, 2, 5, 10, ..., or of powers of ten for wide ranges."""
+def _log_axis(frame: pl.DataFrame, kinds: Iterable[str]) -> Figure:
     values = [value for kind in kinds for value in frame[kind].drop_nulls() if value > 0]
-    return "D2" if values and max(values) < _FEW_TICKS * min(values) else 1
+    return log_axis(min(values), max(values)) if values else {"type": "log"}
 
 
 def axis_of(buckets: Buckets) -> DateAxis:

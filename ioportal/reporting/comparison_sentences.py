@@ -27,6 +27,7 @@ _X = "\N{MULTIPLICATION SIGN}"
 _TIMES = 1.5  # ratios from here on are factors, smaller ones percentages
 _UNEQUAL = 0.1  # difference of shares from which arms are out of balance
 _FEW_MATCHED = 0.8  # share of jobs in common strata below which it is reported
+_LEAST_DRIFT = 0.03  # share of the level; a smaller drift is not reported
 _MOST = 0.5  # share of one user's jobs above which it is reported
 _REFUSALS = {
     Refusal.NO_VALUES: "no known values in an arm",
@@ -124,6 +125,10 @@ def _percent(share: float) -> str:
     return f"{percent(share)} %"
 
 
+def _signed_percent(share: float) -> str:
+    return f"{100 * share:+,.0f} %".replace("-", "\N{MINUS SIGN}")
+
+
 def smallest_in_words(metric: Metric, effect: Effect) -> str:
     """Return the smallest effect that would have been seen; "": unknown."""
     if effect.smallest is None:
@@ -149,8 +154,9 @@ def cautions(
         yield from _of_arm(name, arm, strata)
     for metric, row in result.metrics.items():
         for name, figures in zip(names, (*row.arms, *row.control_arms), strict=True):
-            if drift := figures.drift:
-                change = f" by {100 * drift.change:+,.0f} %" if drift.change is not None else ""
+            drift = figures.drift
+            if drift and (drift.change is None or abs(drift.change) >= _LEAST_DRIFT):
+                change = f" by {_signed_percent(drift.change)}" if drift.change is not None else ""
                 yield f"{metrics[metric].title} drifted{change} over the days of {name}."
 
 
@@ -160,7 +166,7 @@ def _of_arm(name: str, arm: ArmSummary, strata: str) -> Iterator[str]:
     if arm.imbalance >= _UNEQUAL:
         yield (
             f"The {strata} of {name} differ from the first arm, by up to "
-            f"{_percent(arm.imbalance)} of the jobs. Weights make them equal."
+            f"{percent(arm.imbalance)} percentage points. Weights make them equal."
         )
     if arm.matched < _FEW_MATCHED:
         yield (

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _INTERVAL = timedelta(hours=1)  # of a value of the MDS latency
 _DIGITS = 3
+_LARGE = 10  # loads from here on have no decimals
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,10 @@ class Load:
     name: str
     title: str
     unit: str
+    state: str = "at once"
 
 
-_NODES = Load("nodes", "Nodes in use", "nodes")
+_NODES = Load("nodes", "Nodes in use", "nodes", "in use")
 LOADS = {  # the first is the default
     BATCH_JOBS.name: (Load("jobs", "Concurrent jobs", "jobs"), _NODES),
     PANDA_JOBS.name: (
@@ -220,16 +222,15 @@ def conclusion(relation: Relation, load: Load) -> str:
             f"No conclusion about {_lower(name)}: it needs {MIN_DAYS} days at a low and at a much "
             f"higher load. Seen: {seen}, {ramp.days} day{'s' if ramp.days != 1 else ''}."
         )
-    loads = _range(change.first.concurrency, change.last.concurrency, load)
-    verdict = {
-        0: f"No visible increase of {_lower(name)} {loads}",
-        1: f"{name} increases {loads}",
-        -1: f"{name} decreases {loads}",
-    }[change.direction]
+    bounds = " and ".join(_about(at.concurrency) for at in (change.first, change.last))
+    subject = f"Between {bounds} {load.unit} {load.state}, the median {_lower(name)}"
     if change.effect.low == change.effect.high:
         median = with_unit(change.last.median, relation.metric.unit)
-        return f"{verdict}: the median is {median} at both, whichever days are left out."
-    return f"{verdict}: the median changed by {_effect(change, relation.metric)}."
+        return f"{subject} stayed at {median}, whichever days are left out."
+    if not change.direction:
+        return f"{subject} did not visibly change: {_effect(change, relation.metric)}."
+    verb = "rose" if change.direction > 0 else "fell"
+    return f"{subject} {verb} by {_effect(change, relation.metric)}."
 
 
 def correlation(relation: Relation) -> str:
@@ -248,13 +249,23 @@ def _range(low: float, high: float, load: Load) -> str:
 
 
 def _effect(change: Change, metric: Metric) -> str:
+    """Return size and interval, as sizes without a sign if the direction is known."""
     effect = change.effect
     numbers = [effect.value, effect.low, effect.high]
     if change.is_ratio:
-        value, low, high = (f"{100 * (number - 1):+.1f} %" for number in numbers)
+        numbers, form, unit = [100 * (number - 1) for number in numbers], ".1f", "%"
     else:
-        value, low, high = (f"{number:+.{_DIGITS}g} {metric.unit}" for number in numbers)
-    return f"{value} (95 % interval {low} to {high})"
+        form, unit = f".{_DIGITS}g", str(metric.unit)
+    if change.direction:
+        numbers = [numbers[0], *sorted(numbers[1:], key=abs)]
+        texts = [f"{abs(number):{form}}" for number in numbers]
+    else:
+        texts = [f"{number:+{form}}".replace("-", "\N{MINUS SIGN}") for number in numbers]
+    return f"{texts[0]} {unit} (95 % interval {texts[1]} to {texts[2]} {unit})"
+
+
+def _about(load: float) -> str:
+    return f"{load:,.0f}" if load >= _LARGE else f"{load:.1f}" if load >= 1 else significant(load)
 
 
 def _lower(title: str) -> str:

@@ -140,7 +140,7 @@
     return {
       height: height + LEGEND_LINE * Math.ceil(names / inLine),
       legend: { ...legend, x: -0.2, entrywidth: 130 },
-      xaxis: xaxis.dtick ? { ...xaxis, dtick: doubled(xaxis.dtick) } : xaxis,
+      xaxis: xaxis.type === "date" && xaxis.dtick ? { ...xaxis, dtick: doubled(xaxis.dtick) } : xaxis,
     };
   }
 

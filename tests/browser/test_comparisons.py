@@ -35,7 +35,7 @@ def arms(heavy_job):
 def test_this_month_is_compared_with_the_last_in_two_clicks(visit, arms):
     page = visit("/")
     page.get_by_role("link", name="Compare", exact=True).last.click()
-    page.get_by_role("button", name="This month against last").click()
+    page.get_by_role("button", name="Last 30 days against the 30 before").click()
 
     expect(page).to_have_url(re.compile(r"/compare/\?arm=start"))
     expect(page.get_by_role("heading", name="No jobs in Before")).to_be_visible()

@@ -319,5 +319,5 @@ def test_several_figures_have_common_axes():
     common = on_common_axes(short, axis, 100)["layout"]
 
     assert common["xaxis"]["range"] == [0, 120]
-    assert common["yaxis"]["range"] == [0, 105]
+    assert common["yaxis"]["range"] == [0, 100]
     assert [shape["x1"] for shape in common["shapes"]] == [30]  # nothing is missing after the run

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ioportal.studies.populations import JobKind, Selection
 
 _MOMENT = timedelta(microseconds=1)
+_MONTH = timedelta(days=28)
+_LONGEST_NAME = 40  # characters, of three or four arms
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,10 @@ def _period(population: DescribedPopulation) -> tuple[datetime | None, datetime 
 def _names(arms: Sequence[Arm]) -> list[str]:
     """Return what differs between the arms, or their letters if nothing does."""
     if len(arms) == 2 and _is_before(*arms):  # noqa: PLR2004  (a pair)
-        return ["Before", "After"]
+        return [_short_period(arm) for arm in arms] if _are_months(*arms) else ["Before", "After"]
     names = [_difference(arm, arms) for arm in arms]
+    if len(arms) > 2:  # noqa: PLR2004  (a pair)
+        return [f"{number}: {_shortened(name)}" for number, name in enumerate(names, 1)]
     return [
         name if name and names.count(name) == 1 else " ".join(filter(None, [_letter(at), name]))
         for at, name in enumerate(names)
@@ -159,7 +163,8 @@ def _difference(arm: Arm, arms: Sequence[Arm]) -> str:
     own = {name: values for name, values in arm.filters.items() if name not in common}
     parts = [filters_text(arm.kind, urlencode(own, doseq=True))]
     if len({(other.start, other.end) for other in arms}) > 1:
-        parts.append(period_text(arm.start, arm.end))
+        is_pair = len(arms) == 2  # noqa: PLR2004  (a pair)
+        parts.append(period_text(arm.start, arm.end) if is_pair else _short_period(arm))
     return "; ".join(filter(None, parts))
 
 
@@ -167,6 +172,27 @@ def _is_before(first: Arm, second: Arm) -> bool:
     """Whether two arms have the same filters and consecutive periods."""
     is_same = first.filters == second.filters
     return bool(is_same and first.end and second.start and first.end <= second.start)
+
+
+def _are_months(first: Arm, second: Arm) -> bool:
+    """Whether two consecutive periods are whole days without a gap, of about a month or more."""
+    if not (first.start and first.end and second.start and second.end):
+        return False
+    edges = (first.start, first.end, second.start, second.end)
+    is_long = min(first.end - first.start, second.end - second.start) >= _MONTH
+    return is_long and first.end == second.start and all(map(_is_midnight, edges))
+
+
+def _short_period(arm: Arm) -> str:
+    """Return the first and last day of a period without the year: '31 Aug to 10 Sep'."""
+    if not (arm.start and arm.end):
+        return arm.period
+    days = [timezone.localtime(at) for at in (arm.start, arm.end - _MOMENT)]
+    return " to ".join(dict.fromkeys(f"{day:%-d %b}" for day in days))
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME].rstrip()}…"
 
 
 def period_text(start: datetime | None, end: datetime | None) -> str:

@@ -181,10 +181,21 @@ def histogram(page: ComparisonPage) -> Part | None:
             return formatting.all_bytes(value)
         return f"{value:,} s" if metric.unit is Unit.SECONDS else f"{value:,}"
 
-    tick = label if metric.unit is Unit.BYTES else formatting.short
-    unit = "seconds" if metric.unit is Unit.SECONDS else str(metric.unit)
+    def tick(value: float) -> str:
+        if metric.unit is Unit.SECONDS:
+            return f"{value:g}"
+        return label(int(value)) if metric.unit is Unit.BYTES else formatting.short(int(value))
+
+    size, unit = drawn_unit(metric.unit, _highest(page))
     chart = histograms.Chart(
-        metric.title, unit, label, tick, Scale.LOG, as_shares=True, counted=page.kind.plural
+        metric.title,
+        unit,
+        label,
+        tick,
+        Scale.LOG,
+        as_shares=True,
+        counted=page.kind.plural,
+        size=size,
     )
     by_bin = list(zip(counted.bins, zip(*counted.counts, strict=True), strict=True))
     return Part(
@@ -350,9 +361,7 @@ def _share_texts(first: float | None, *others: float | None) -> list[str]:
             for share in (first, *others)
         ),
         *(
-            formatting.UNKNOWN
-            if first is None or share is None
-            else f"{100 * (share - first):+.1f}"
+            formatting.UNKNOWN if first is None or share is None else _signed(100 * (share - first))
             for share in others
         ),
     ]
@@ -368,6 +377,10 @@ PARTS: dict[str, Callable[[ComparisonPage], Part | None]] = {
     "histogram": histogram,
     "boxes": boxes,
 }
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _number(value: float | None) -> str:

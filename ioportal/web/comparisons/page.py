@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -193,7 +193,8 @@ class ComparisonPage:
     def subject(self) -> str:
         """The subject of the comparison, for the heading."""
         if self.query.is_before_and_after:
-            return self.arms[0].filters_text or f"All {self.kind.plural}"
+            everything = "All" if self.user.is_staff else "Your"
+            return self.arms[0].filters_text or f"{everything} {self.kind.plural}"
         return " \N{EN DASH} ".join(self.names)
 
     @property
@@ -272,7 +273,13 @@ class ComparisonPage:
 
     @property
     def _metrics(self) -> tuple[Metric, ...]:
-        return metrics_of(self.kind)
+        """The metrics; of PanDA jobs also those of the batch jobs that ran them."""
+        return tuple(
+            metric
+            if self.kind.is_own(metric.name)
+            else replace(metric, title=f"Pilot: {lowered(metric.title)}")
+            for metric in metrics_of(self.kind)
+        )
 
     @cached_property
     def compared(self) -> list[tuple[Metric, MetricComparison]]:

@@ -57,7 +57,7 @@ class PresetForm(forms.Form):
 
 
 class MonthsForm(PresetForm):
-    """The 30 days up to the latest job, against the 30 days before."""
+    """The 30 whole days before the day of the latest job, against the 30 days before them."""
 
     name = "months"
 
@@ -66,7 +66,7 @@ class MonthsForm(PresetForm):
         base: Arm = self.cleaned_data["base"]
         latest = base.kind.filter_set(QueryDict("last=24h")).form
         end = timezone.localtime(latest.cleaned_data["end"] if latest.is_valid() else None)
-        edges = [day_end(end - days * _DAY) for days in (2 * MONTH_DAYS, MONTH_DAYS, 0)]
+        edges = [day_end(end - days * _DAY) for days in (2 * MONTH_DAYS + 1, MONTH_DAYS + 1, 1)]
         return [_during(base, edges[0], edges[1]), _during(base, edges[1], edges[2])]
 
 

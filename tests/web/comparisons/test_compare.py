@@ -204,7 +204,7 @@ def test_arms_are_named_by_their_differences(as_staff, sam, campaign):
     ]  # fmt: skip
     assert names(before(), before()) == ["Arm 1", "Arm 2"]
     assert names(before(user="alice"), after(user="alice"), after(user="bob"))[1] == (
-        "user: alice; 13 Jul 2017 12:00 to 21 Jul 2017 12:00"
+        "2: user: alice; 13 Jul to 21 Jul"
     )
 
 
@@ -311,7 +311,7 @@ def test_without_arms_the_page_has_presets(client, request, person):
     client.force_login(request.getfixturevalue(person))
     page = words_of(client.get("/compare/"))
 
-    assert "This month against last" in page
+    assert "Last 30 days against the 30 before" in page
     assert "No upgrades are recorded." in page
 
 
@@ -325,10 +325,10 @@ def test_this_month_against_last_takes_two_clicks_from_home(client, alice, campa
 
     assert 'href="/compare/"' in home
     assert [(arm["start"], arm["end"]) for arm in arms] == [
-        (["2017-05-22T00:00:00+00:00"], ["2017-06-21T00:00:00+00:00"]),
-        (["2017-06-21T00:00:00+00:00"], ["2017-07-21T00:00:00+00:00"]),
+        (["2017-05-21T00:00:00+00:00"], ["2017-06-20T00:00:00+00:00"]),
+        (["2017-06-20T00:00:00+00:00"], ["2017-07-20T00:00:00+00:00"]),
     ]
-    assert "No jobs in Before" in words_of(answer)
+    assert "No jobs in 21 May to 19 Jun" in words_of(answer)
 
 
 def test_presets_keep_the_filters_of_their_base(as_staff, campaign):
