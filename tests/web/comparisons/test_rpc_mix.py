@@ -48,4 +48,4 @@ def test_shares_of_rpc_kinds_are_those_of_the_trace(as_staff):
     words = words_of(as_staff.get(f"/compare/?{QUERY}"))
 
     assert "Batch jobs with traces: 1 of 2 in “user: alice”, 1 of 1 in “user: bob”." in words
-    assert "LDLM_ENQUEUE 75.0 % 25.0 % -50.0" in words
+    assert "LDLM_ENQUEUE 75.0 % 25.0 % \N{MINUS SIGN}50.0" in words
