@@ -109,6 +109,7 @@ def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
         arms: at most as many as `arms.LOOKS`.
     """
     highest = max((arm.highest for arm in arms), default=0.0)
+    drawn: list[float] = []
     number = f".4~{number_format(highest, quantity.unit)[-1]}"
     data = []
     for arm, look in zip(arms, LOOKS, strict=False):
@@ -117,6 +118,7 @@ def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
             for percent, value in enumerate(arm.quantiles)
             if value is not None and (value > 0 or not quantity.log)
         ]
+        drawn += [value for value, _ in points]
         data.append(
             {
                 "type": "scatter",
@@ -133,7 +135,7 @@ def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
         "layout": {
             **_layout(),
             "hovermode": "closest",
-            "xaxis": _fitting_axis(quantity, [value for line in data for value in line["x"]]),
+            "xaxis": _fitting_axis(quantity, drawn),
             "yaxis": {**_count_axis("% of jobs"), "range": [0, 101], "dtick": 25},
         },
     }

@@ -60,7 +60,7 @@ class Chart:
     unit: str
 
     label: Callable[[int], str]
-    tick: Callable[[float], str]
+    tick: Callable[[int], str]
     scale: Scale
     as_shares: bool
     counted: str = "jobs"
@@ -220,16 +220,21 @@ def _ticks(chart: Chart, bins: Sequence[Bin], places: list[tuple[float, float]])
         ticks = [(float(value), chart.tick(value)) for value in values]
     else:
         above = [bound for bound in bins if bound[0]]
-        values: Sequence[float] = _round_values(above[0][0], above[-1][1]) if above else []
-        if above and chart.size != 1:
-            values = log_ticks(above[0][0] / chart.size, above[-1][1] / chart.size)
-        elif above and len(values) < _FEWEST_TICKS:
-            values = _multiples(above[0][0], above[-1][1])
-        ticks = [(log10(value * chart.size), chart.tick(value)) for value in values]
+        ticks = _log_ticks(chart, above[0][0], above[-1][1]) if above else []
         if bins[0] == ZERO:
             zero, room = sum(places[0]) / 2, _TICK_ROOM * (places[-1][1] - places[0][0])
             ticks = [(zero, "0"), *(tick for tick in ticks if tick[0] - zero > room)]
     return {"tickvals": [at for at, _ in ticks], "ticktext": [text for _, text in ticks]}
+
+
+def _log_ticks(chart: Chart, low: int, high: int) -> list[tuple[float, str]]:
+    if chart.size != 1:
+        scaled = log_ticks(low / chart.size, high / chart.size)
+        return [(log10(value * chart.size), f"{value:,g}") for value in scaled]
+    values = _round_values(low, high)
+    if len(values) < _FEWEST_TICKS:
+        values = _multiples(low, high)
+    return [(log10(value), chart.tick(value)) for value in values]
 
 
 def _multiples(low: int, high: int) -> list[int]:

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from math import log10
 
 import numpy as np
 import pytest
@@ -134,3 +135,13 @@ def test_a_share_of_a_run_is_in_per_cent():
 
     assert axis.place(axis.end) == 100
     assert axis.interval_text(MIDNIGHT, MIDNIGHT + timedelta(minutes=20)) == "0 to 25 %"
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_constant_is_inside_the_frame(log):
+    constant = Distribution("first", (40.0,) * 101, 40.0)
+    higher = Distribution("second", (40.0,) * 50 + (90.0,) * 51, 60.0)
+    for draw in (charts.distributions, charts.boxes):
+        for arms in ([constant], [constant, higher]):
+            low, high = draw(Quantity("Run time", "s", log=log), arms)["layout"]["xaxis"]["range"]
+            assert low < (log10(40) if log else 40) < high

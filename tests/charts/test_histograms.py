@@ -1,3 +1,4 @@
+from dataclasses import replace
 from math import log10
 
 import pytest
@@ -104,3 +105,11 @@ def test_colours_are_tokens_of_the_palette():
 def test_a_bin_of_one_value_is_labelled_by_the_value():
     assert bounds_in_words(str, (3, 4)) == "3"
     assert bounds_in_words(str, (3, 5)) == "3 to below 5"
+
+
+def test_ticks_are_round_in_the_unit_of_the_axis():
+    hours = replace(chart(), size=3_600)
+    axis = figure(hours, ((2_000, 20_000), (20_000, 50_000)), [FIRST], LINKS[:2])["layout"]["xaxis"]
+
+    assert axis["ticktext"] == ["1", "2", "5", "10"]
+    assert axis["tickvals"][0] == pytest.approx(log10(3_600))

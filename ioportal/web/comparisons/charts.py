@@ -181,11 +181,7 @@ def histogram(page: ComparisonPage) -> Part | None:
             return formatting.all_bytes(value)
         return f"{value:,} s" if metric.unit is Unit.SECONDS else f"{value:,}"
 
-    def tick(value: float) -> str:
-        if metric.unit is Unit.SECONDS:
-            return f"{value:g}"
-        return label(int(value)) if metric.unit is Unit.BYTES else formatting.short(int(value))
-
+    tick = label if metric.unit is Unit.BYTES else formatting.short
     size, unit = drawn_unit(metric.unit, _highest(page))
     chart = histograms.Chart(
         metric.title,
