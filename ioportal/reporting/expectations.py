@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from ioportal.studies.before_after import Neighbour
     from ioportal.studies.models import Mitigation
 
-_ENDINGS = {
-    None: ".",
-    Agreement.AS_EXPECTED: ", as expected.",
-    Agreement.EXPECTED_DIRECTION: ", in the expected direction.",
-    Agreement.LESS: ", less than expected.",
-    Agreement.MORE: ", more than expected.",
-    Agreement.OPPOSITE: ", the opposite of the expected change.",
-    Agreement.ABSENT: ". The expected change did not happen.",
-    Agreement.UNEXPECTED: ". No change was expected.",
-    Agreement.UNCERTAIN: ". Whether the expected change happened is uncertain.",
+_AGREEMENTS = {
+    None: "",
+    Agreement.AS_EXPECTED: " As expected.",
+    Agreement.EXPECTED_DIRECTION: " In the expected direction.",
+    Agreement.LESS: " Less than expected.",
+    Agreement.MORE: " More than expected.",
+    Agreement.OPPOSITE: " The opposite of the expected change.",
+    Agreement.ABSENT: " The expected change did not happen.",
+    Agreement.UNEXPECTED: " No change was expected.",
+    Agreement.UNCERTAIN: " Whether the expected change happened is uncertain.",
 }
 
 
@@ -67,18 +67,16 @@ class Finding:
         words = expected.in_words(plural=self.metric.is_plural)
         return (
             f"Expected{of_all}: {lowered(self.metric.title)} {words}. "
-            f"Measured{with_others}: {conclusion(self.metric, self.effect)}"
-            f"{_ENDINGS[self.agreement]}"
+            f"Measured{with_others}: {conclusion(self.metric, self.effect)}."
+            f"{_AGREEMENTS[self.agreement]}"
         )
 
 
 def together(others: Sequence[Neighbour]) -> str:
     """Return 'together with' the titles of other events."""
-    return f"together with {' and '.join(each.event.text for each in others)}"
+    return f"together with {' and '.join(f'“{each.event.text}”' for each in others)}"
 
 
 def with_causes(text: str, others: Sequence[Neighbour]) -> str:
     """Return a sentence about an effect with the other events whose effects are part of it."""
-    if not others:
-        return text
-    return f"Together with {' and '.join(each.event.text for each in others)}: {lowered(text)}"
+    return f"T{together(others)[1:]}: {lowered(text)}" if others else text

@@ -39,7 +39,7 @@ def test_an_effect_is_measured_with_its_interval(as_staff):
     assert facts["conclusions"][0].startswith(
         "Expected: duration falls 4\u00d7. Measured: fell 4.0"
     )
-    assert facts["conclusions"][0].endswith("), as expected.")
+    assert facts["conclusions"][0].endswith("). As expected.")
     assert facts["conclusions"][0] in words_of(page)
     assert page.context["page"].chart.title == "Daily medians of duration"
     assert len(page.context["page"].chart.rows) == 28
@@ -79,10 +79,10 @@ def test_effects_close_together_have_a_joint_expectation_and_single_steps(as_sta
     for title, other, day in (("First", "Second", "1 July"), ("Second", "First", "3 July")):
         joint, single = conclusions[title]
         assert joint.startswith(
-            f"Expected together with {other}: duration falls 4\u00d7. "
-            f"Measured together with {other}: fell 4.0"
+            f"Expected together with “{other}”: duration falls 4\u00d7. "
+            f"Measured together with “{other}”: fell 4.0"
         )
-        assert joint.endswith("), as expected.")
+        assert joint.endswith("). As expected.")
         factor = re.match(r"This mitigation alone: daily medians fell (.*)\u00d7 on ", single)[1]
         assert float(factor) == pytest.approx(2, rel=0.15)
         assert f" on {day} (from daily medians, without an interval" in single
