@@ -7,3 +7,9 @@ def drawn(page, name):
     plot.evaluate("plot => plot.scrollIntoView({ block: 'center' })")
     plot.locator(".main-svg").first.wait_for()
     return plot
+
+
+def key(page, name):
+    """Return the key of the marks of a chart, once it is drawn."""
+    drawn(page, name)
+    return page.locator(f"[data-part='key-figure-{name}']")

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from ioportal.jobs import statistics
 from ioportal.stage_runs import drain
 from tests import loading
-from tests.browser.charts import drawn
+from tests.browser.charts import key
 from tests.logs import Run, at, job_stats, sacct
 
 pytestmark = [
@@ -69,7 +69,7 @@ def test_a_logged_mitigation_is_marked_on_the_jobs_that_it_concerns(visit, heavy
     expect(page.get_by_role("heading", level=1)).to_have_text("Fewer <b>opens</b>")
     expect(page.get_by_text("Opens fall 4\N{MULTIPLICATION SIGN}")).to_be_visible()
     page.goto(f"{page.url.partition('/mitigations/')[0]}/jobs/{heavy_job.pk}/")
-    expect(drawn(page, "opens-closes")).to_contain_text("Fewer <b>opens</b>")
+    expect(key(page, "opens-closes")).to_contain_text("Fewer <b>opens</b>")
 
 
 def test_a_logged_mitigation_has_its_true_effect_one_click_away(visit, campaign):
@@ -78,10 +78,10 @@ def test_a_logged_mitigation_has_its_true_effect_one_click_away(visit, campaign)
     page.get_by_role("link", name="Compare before and after").click()
 
     expect(page).to_have_url(re.compile(r"/compare/\?arm="))
-    expect(page.get_by_role("link", name="Search path")).to_be_visible()
+    expect(page.get_by_role("status").get_by_role("link", name="Search path")).to_be_visible()
     conclusion = page.get_by_role("region", name="Conclusion")
     expect(conclusion).to_contain_text(FELL)
     low, high = map(float, FELL.search(conclusion.inner_text()).groups())
     assert 3.5 < low < 4 < high < 5
     expect(conclusion).to_contain_text("24 jobs on 6 days of 1 user")
-    expect(drawn(page, "days")).to_contain_text("Search path")
+    expect(key(page, "days")).to_contain_text("Search path")

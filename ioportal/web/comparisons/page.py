@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 
-from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Scale, Verdict
+from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
 from ioportal.charts.arms import MOST_ARMS
 from ioportal.reporting import formatting
-from ioportal.reporting.comparison_sentences import change_in_words, sentence, smallest_in_words
+from ioportal.reporting.comparison_conclusions import by_change, conclusions
 from ioportal.reporting.expectations import Finding
 from ioportal.reporting.formatting import lowered
 from ioportal.reporting.population_filters import population_text
@@ -26,6 +26,7 @@ from ioportal.studies.populations import BATCH_JOBS
 from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.web.comparisons import charts, moved_load, presets
 from ioportal.web.comparisons.query import FEWEST_ARMS, ComparisonQuery
+from ioportal.web.comparisons.table import ArmRow, EffectCells, controlled_values, effect_values
 from ioportal.web.comparisons.warnings import warnings
 from ioportal.web.populations.references import read
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.before_after import Period
     from ioportal.analysis.comparison.results import (
-        ArmFigures,
         Comparison,
         Effect,
         MetricComparison,
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from ioportal.web.comparisons.moved_load import Place
     from ioportal.web.comparisons.presets import PresetForm
 
-_MINUS = "\N{MINUS SIGN}"
-_STATED = 4  # changes in the verdict; the table has all
 _COVARIATES = {
     Covariate.NODES: "node counts",
     Covariate.QUEUE: "queues",
@@ -62,94 +60,6 @@ _COVARIATES = {
     Covariate.APPLICATION: "applications",
     Covariate.NONE: "nothing",
 }
-HEADER = (
-    "metric",
-    "unit",
-    "arm",
-    "jobs",
-    "unknown",
-    "days",
-    "median",
-    "mean",
-    "p90",
-    "unweighted_median",
-    "unweighted_mean",
-    "unweighted_p90",
-    "scale",
-    "estimate",
-    "low",
-    "high",
-    "p",
-    "adjusted_p",
-    "cliffs_delta",
-    "smallest_detectable",
-    "verdict",
-    "refusal",
-    "sentence",
-    "controlled_estimate",
-    "controlled_low",
-    "controlled_high",
-    "controlled_adjusted_p",
-    "controlled_verdict",
-)
-
-
-@dataclass(frozen=True)
-class EffectCells:
-    """The cells of an effect of an arm in the table."""
-
-    arm: Arm
-    metric: Metric
-    effect: Effect
-
-    @property
-    def estimate(self) -> str:
-        """Ratio, or difference with its sign."""
-        return self._text(self.effect.estimate)
-
-    @property
-    def interval(self) -> str:
-        """Bounds of the 95 % interval."""
-        bounds = (self.effect.low, self.effect.high)
-        return "" if None in bounds else " to ".join(map(self._text, bounds))
-
-    def _text(self, value: float | None) -> str:
-        if value is None or self.effect.scale is Scale.RATIO:
-            return formatting.UNKNOWN if value is None else formatting.significant(value)
-        return f"{_MINUS if value < 0 else '+'}{formatting.human(abs(value), self.metric.unit)}"
-
-    @property
-    def adjusted_p(self) -> str:
-        """The adjusted p-value, at least 0.001."""
-        p = self.effect.adjusted_p
-        if p is None:
-            return formatting.UNKNOWN
-        return "< 0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004  (three decimals)
-
-    @property
-    def delta(self) -> str:
-        """Cliff's delta."""
-        delta = self.effect.delta
-        return formatting.UNKNOWN if delta is None else f"{delta:+.2f}".replace("-", _MINUS)
-
-    @property
-    def sentence(self) -> str:
-        """The conclusion."""
-        return sentence(self.metric, self.effect)
-
-    @property
-    def is_change(self) -> bool:
-        """Whether a change is detected and not negligible."""
-        return self.effect.is_change
-
-
-@dataclass(frozen=True)
-class ArmRow:
-    """One arm in the table of a metric; the first arm has no effect."""
-
-    arm: Arm
-    figures: ArmFigures
-    cells: EffectCells | None
 
 
 class ComparisonPage:
@@ -374,7 +284,7 @@ class ComparisonPage:
 
     def _verdict(self, number: int) -> list[str]:
         effects = [(metric, row.effects[number]) for metric, row in self.compared]
-        return _sentences(effects)
+        return conclusions(effects)
 
     @property
     def refusals(self) -> list[str]:
@@ -398,7 +308,7 @@ class ComparisonPage:
         for name in (self.query.metric, expected):
             if name in known:
                 return known[name]
-        ranked = _by_change((metric, row.effects[0]) for metric, row in self.compared)
+        ranked = by_change((metric, row.effects[0]) for metric, row in self.compared)
         return ranked[0][0] if ranked else next(iter(known.values()))
 
     @property
@@ -471,7 +381,7 @@ class ComparisonPage:
     def beyond_control(self) -> list[tuple[Arm, list[str]]]:
         """For each arm but the first: what changed more than in the control."""
         return [
-            (arm, _sentences([(each, row.controlled[number]) for each, row in self.compared]))
+            (arm, conclusions([(each, row.controlled[number]) for each, row in self.compared]))
             for number, arm in enumerate(self.arms[1:])
         ]
 
@@ -481,7 +391,7 @@ class ComparisonPage:
         return [
             (
                 arm,
-                _sentences(
+                conclusions(
                     [(metric, row.control_effects[number]) for metric, row in self.compared]
                 ),
             )
@@ -560,73 +470,6 @@ class ComparisonPage:
                     *(figures.jobs, figures.unknown, figures.days),
                     *(figures.median, figures.mean, figures.p90),
                     *(raw.median, raw.mean, raw.p90),
-                    *_effect_values(metric, effect),
-                    *_controlled_values(beyond),
+                    *effect_values(metric, effect),
+                    *controlled_values(beyond),
                 ]
-
-
-def _effect_values(metric: Metric, effect: Effect | None) -> list[Any]:
-    if effect is None:
-        return [None] * 11
-    return [
-        *(str(effect.scale), effect.estimate, effect.low, effect.high),
-        *(effect.p, effect.adjusted_p, effect.delta, effect.smallest),
-        str(effect.verdict),
-        str(effect.refusal) if effect.refusal else None,
-        sentence(metric, effect),
-    ]
-
-
-def _controlled_values(effect: Effect | None) -> list[Any]:
-    if effect is None:
-        return [None] * 5
-    return [effect.estimate, effect.low, effect.high, effect.adjusted_p, str(effect.verdict)]
-
-
-def _by_change(effects: Any) -> list[tuple[Metric, Effect]]:
-    """Return the changed metrics: ratios by their size, then differences."""
-
-    def size(pair: tuple[Metric, Effect]) -> float:
-        effect = pair[1]
-        if effect.scale is Scale.DIFFERENCE or not effect.estimate:
-            return 0.0
-        return max(effect.estimate, 1 / effect.estimate)
-
-    changed = (pair for pair in effects if pair[1].is_change)
-    return sorted(changed, key=size, reverse=True)
-
-
-def _sentences(effects: list[tuple[Metric, Effect]]) -> list[str]:
-    """Return the largest changes, equivalences, possible changes, then undetected changes."""
-    changed = _by_change(effects)
-    sentences = [sentence(*pair) for pair in changed[:_STATED]]
-    if len(changed) > _STATED:
-        others = ", ".join(lowered(metric.title) for metric, _ in changed[_STATED:])
-        sentences.append(f"Also changed: {others}.")
-    if equal := [pair for pair in effects if pair[1].is_within_margin]:
-        names = ", ".join(lowered(metric.title) for metric, _ in equal)
-        sentences.append(f"Unchanged within ± {100 * equal[0][1].margin:g} %: {names}.")
-    if possible := [pair for pair in effects if pair[1].is_possible]:
-        changes = ", ".join(
-            f"{lowered(metric.title)} {change_in_words(metric, effect)}"
-            for metric, effect in possible
-        )
-        sentences.append(f"Possible, but not confirmed by the test of days: {changes}.")
-    undetected = [
-        pair
-        for pair in effects
-        if pair[1].verdict is Verdict.NO_CHANGE_DETECTED
-        and not (pair[1].is_within_margin or pair[1].is_possible)
-    ]
-    for is_open, about in (
-        (False, "No detectable change (in brackets: what would have been seen)"),
-        (True, "Unknown (in brackets: the smallest change that would have been seen)"),
-    ):
-        names = ", ".join(
-            f"{lowered(metric.title)} ({smallest_in_words(metric, effect) or formatting.UNKNOWN})"
-            for metric, effect in undetected
-            if effect.is_open is is_open
-        )
-        if names:
-            sentences.append(f"{about}: {names}.")
-    return sentences

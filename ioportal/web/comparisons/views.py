@@ -15,8 +15,9 @@ from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.comparisons import charts, overlay
 from ioportal.web.comparisons.overlay import OverlayPage
-from ioportal.web.comparisons.page import HEADER, ComparisonPage
+from ioportal.web.comparisons.page import ComparisonPage
 from ioportal.web.comparisons.presets import FORMS
+from ioportal.web.comparisons.table import HEADER
 
 if TYPE_CHECKING:
     from django.http import HttpResponse, HttpResponseBase

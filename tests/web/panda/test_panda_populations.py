@@ -185,7 +185,7 @@ def test_few_batch_jobs_of_other_users_are_hidden(
 ):
     for number in range(batch_jobs):
         pilot = new_job({"opens": 777_777}, owner="bob", project="BIO3")
-        put_inside(pilot, *range(3 * number, 3 * number + 3))
+        put_inside(pilot, *range(3 * number, 3 * number + 3), user=f"Pilot {number % 4}")
     query = "unit=panda&compare=others&produsername=Nobody&jobstatus=finished"
 
     twin = json_of(as_alice.get(f"/populations/?{query}&format=json"))
