@@ -1,5 +1,6 @@
 import math
 import statistics
+from collections import Counter
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
@@ -7,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioportal.analysis.populations import Spread, coarse, coarsened, spread, without_extremes
+from ioportal.analysis.populations import (
+    Spread,
+    coarse,
+    coarsened,
+    in_anonymous_groups,
+    spread,
+    without_extremes,
+)
 
 NUMBERS = st.one_of(
     st.lists(st.integers(0, 2**53), min_size=2, max_size=200),
@@ -70,6 +78,26 @@ def test_percentiles_of_other_users_need_ten_values_on_each_side(known, percenti
         for name in ("min", "max", "mean", "std", "p50", "p90", "p99")
         if getattr(result, name) is not None
     ] == percentiles
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 15), st.sampled_from([1, 1, 1, 2, 3])),
+        min_size=1,
+        max_size=90,
+    )
+)
+def test_groups_are_anonymous_with_ten_jobs_of_three_owners_none_dominant(rows):
+    shown = in_anonymous_groups(*(np.array(column) for column in zip(*rows, strict=True)))
+
+    for (group, _, _), is_shown in zip(rows, shown, strict=True):
+        members = [(job, owner) for other, job, owner in rows if other == group]
+        owners = Counter(owner for _, owner in members)
+        assert is_shown == (
+            len({job for job, _ in members}) >= 10
+            and len(owners) >= 3
+            and max(owners.values()) <= 0.85 * len(members)
+        )
 
 
 def test_extremes_of_other_users_are_removed():

@@ -179,13 +179,15 @@ def test_panda_jobs_are_visible_with_their_batch_jobs(client, charlie, alice, pi
         assert client.get("/panda/anvil/6/").status_code == 404
 
 
-@pytest.mark.parametrize(("batch_jobs", "visible"), [(9, None), (10, 30)])
-def test_few_batch_jobs_of_other_users_are_hidden(
-    as_alice, new_job, put_inside, batch_jobs, visible
+@pytest.mark.parametrize(
+    ("batch_jobs", "users", "visible"), [(9, 3, None), (10, 2, None), (10, 3, 30)]
+)
+def test_few_batch_jobs_or_users_are_hidden(
+    as_alice, new_job, put_inside, batch_jobs, users, visible
 ):
     for number in range(batch_jobs):
         pilot = new_job({"opens": 777_777}, owner="bob", project="BIO3")
-        put_inside(pilot, *range(3 * number, 3 * number + 3), user=f"Pilot {number % 4}")
+        put_inside(pilot, *range(3 * number, 3 * number + 3), user=f"Pilot {number % users}")
     query = "unit=panda&compare=others&produsername=Nobody&jobstatus=finished"
 
     twin = json_of(as_alice.get(f"/populations/?{query}&format=json"))
