@@ -350,3 +350,4 @@ PANDA_METRICS = (
         "maxswap x 1,024",
     ),
 )
+ANY_BY_NAME = {metric.name: metric for metric in (*METRICS, *PANDA_METRICS)}

@@ -15,7 +15,7 @@ from ioportal.analysis.comparison.results import (
     Verdict,
 )
 from ioportal.analysis.populations import MIN_GROUP
-from ioportal.reporting.formatting import percent, significant, with_unit
+from ioportal.reporting.formatting import percent, signed, significant, with_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -125,10 +125,6 @@ def _percent(share: float) -> str:
     return f"{percent(share)} %"
 
 
-def _signed_percent(share: float) -> str:
-    return f"{100 * share:+,.0f} %".replace("-", "\N{MINUS SIGN}")
-
-
 def smallest_in_words(metric: Metric, effect: Effect) -> str:
     """Return the smallest effect that would have been seen; "": unknown."""
     if effect.smallest is None:
@@ -156,7 +152,11 @@ def cautions(
         for name, figures in zip(names, (*row.arms, *row.control_arms), strict=True):
             drift = figures.drift
             if drift and (drift.change is None or abs(drift.change) >= _LEAST_DRIFT):
-                change = f" by {_signed_percent(drift.change)}" if drift.change is not None else ""
+                change = (
+                    f" by {signed(100 * drift.change, ',.0f')} %"
+                    if drift.change is not None
+                    else ""
+                )
                 yield f"{metrics[metric].title} drifted{change} over the days of {name}."
 
 

@@ -84,6 +84,11 @@ def significant(value: float, more: int = 0) -> str:
     return f"{value:,.{decimals + more}f}"
 
 
+def signed(value: float, form: str) -> str:
+    """Return a number in a format, with a plus or a true minus sign."""
+    return f"{value:+{form}}".replace("-", "\N{MINUS SIGN}")
+
+
 def lowered(title: str) -> str:
     """Return a title for the middle of a sentence: 'opens', 'CPU efficiency'."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]

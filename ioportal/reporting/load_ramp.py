@@ -14,7 +14,7 @@ from ioportal.activity import request_latency
 from ioportal.analysis import load_ramp
 from ioportal.analysis.load_ramp import MIN_DAYS, Cells, Concurrency, Ramp
 from ioportal.analysis.metrics import BY_NAME, PANDA_METRICS, Metric, Source, Unit
-from ioportal.reporting.formatting import significant, with_unit
+from ioportal.reporting.formatting import signed, significant, with_unit
 from ioportal.site.models import Server
 from ioportal.studies.load_ramp import Runs, pilots, runs
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
@@ -260,7 +260,7 @@ def _effect(change: Change, metric: Metric) -> str:
         numbers = [numbers[0], *sorted(numbers[1:], key=abs)]
         texts = [f"{abs(number):{form}}" for number in numbers]
     else:
-        texts = [f"{number:+{form}}".replace("-", "\N{MINUS SIGN}") for number in numbers]
+        texts = [signed(number, form) for number in numbers]
     return f"{texts[0]} {unit} (95 % interval {texts[1]} to {texts[2]} {unit})"
 
 

@@ -12,7 +12,7 @@ from django.urls import reverse
 from ioportal.analysis import ratios
 from ioportal.analysis.before_after import LONGEST, Event
 from ioportal.analysis.comparison.results import Scale
-from ioportal.analysis.metrics import METRICS, PANDA_METRICS
+from ioportal.analysis.metrics import ANY_BY_NAME
 from ioportal.reporting.comparison_sentences import sentence
 from ioportal.reporting.expectations import Finding, with_causes
 from ioportal.reporting.formatting import lowered, percent, significant
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ioportal.studies.before_after import BeforeAfter
     from ioportal.studies.models import Mitigation
 
-_METRICS = {metric.name: metric for metric in (*METRICS, *PANDA_METRICS)}
 _ALWAYS = ("duration_s", "metadata_operations_per_node", "panda_duration_s")  # without expectation
 _MANY_UNKNOWN = 0.1  # share of the jobs of a period
 _STRONG = 1.25  # ratio of medians from which a change of another metric is named
@@ -107,7 +106,7 @@ class MeasuredEffect:
     def text(self) -> str:
         """The effect on the expected metric as a sentence, or why there is none."""
         if self.effect:
-            return sentence(_METRICS[self.mitigation.metric], self.effect)
+            return sentence(ANY_BY_NAME[self.mitigation.metric], self.effect)
         return self.periods.reason or "No expected metric."
 
     @property
@@ -115,7 +114,7 @@ class MeasuredEffect:
         """The effect on the expected metric, with all that is measured together."""
         if self.effect is None:
             return None
-        metric = _METRICS[self.mitigation.metric]
+        metric = ANY_BY_NAME[self.mitigation.metric]
         return Finding(self.mitigation, metric, self.effect, self.periods.together)
 
     @property
@@ -139,7 +138,7 @@ class MeasuredEffect:
     def _main(self) -> list[tuple[Metric, Effect]]:
         kind = kind_in(QueryDict(self.mitigation.scope))
         return [
-            (_METRICS[name], self.rows[name].effects[0])
+            (ANY_BY_NAME[name], self.rows[name].effects[0])
             for name in MAIN_METRICS[kind.name]
             if name in self.rows and name != self.mitigation.metric
         ]
@@ -168,7 +167,7 @@ class MeasuredEffect:
         """What else may explain the effect, and unknown values."""
         unknown = []
         if self.figures:
-            title = _METRICS[self.mitigation.metric].title
+            title = ANY_BY_NAME[self.mitigation.metric].title
             for name, arm in zip(("before", "after"), self.figures.arms, strict=True):
                 total = arm.jobs + arm.unknown
                 if arm.unknown > _MANY_UNKNOWN * total:
@@ -208,7 +207,7 @@ def _single_step(
     step = single_step(
         scope.kind,
         scope.jobs,
-        _METRICS[mitigation.metric],
+        ANY_BY_NAME[mitigation.metric],
         (periods.spans[0][0] - LONGEST, periods.spans[1][1] + LONGEST),
         [own, *(each.event for each in periods.together)],
     )

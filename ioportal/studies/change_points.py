@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ioportal.analysis import change_points, trends
 from ioportal.analysis.before_after import Event
-from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
+from ioportal.analysis.metrics import ANY_BY_NAME, Metric
 from ioportal.studies import scopes
 from ioportal.studies.models import DismissedChange, Mitigation
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
@@ -46,7 +46,6 @@ MAIN_METRICS = {
         "panda_cpu_efficiency",
     ),
 }
-_METRICS = {metric.name: metric for metric in (*METRICS, *PANDA_METRICS)}
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class Explained:
 
 def changes(kind: JobKind, jobs: Jobs, start: datetime, end: datetime) -> list[Change]:
     """Find the changes in the daily medians of the main metrics of jobs, in order; one query."""
-    metrics = [_METRICS[name] for name in MAIN_METRICS[kind.name]]
+    metrics = [ANY_BY_NAME[name] for name in MAIN_METRICS[kind.name]]
     return list(_merged(_steps(kind, jobs, metrics, start, end)))
 
 

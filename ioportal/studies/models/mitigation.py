@@ -9,14 +9,13 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 
 from ioportal.analysis.comparison.expectations import FALL, RISE, ExpectedRatio
-from ioportal.analysis.metrics import METRICS, PANDA_METRICS
+from ioportal.analysis.metrics import ANY_BY_NAME
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import AnonymousUser, User
 
-_METRICS = {metric.name: metric for metric in (*METRICS, *PANDA_METRICS)}
 _DIRECTIONS: dict[str, ExpectedRatio] = {"less": FALL, "more": RISE}
 _COMPLETE = Coalesce("completed_at", "started_at")
 
@@ -147,7 +146,7 @@ class Mitigation(models.Model):
     @property
     def expectation(self) -> str:
         """The expected effect in words: metric, and how many times it falls or rises."""
-        if not (metric := _METRICS.get(self.metric)):
+        if not (metric := ANY_BY_NAME.get(self.metric)):
             return ""
         if not self.expected:
             return metric.title

@@ -24,7 +24,7 @@ from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning
 from ioportal.charts.timelines import Chart, Style
 from ioportal.charts.trends import drawn_unit
 from ioportal.reporting import formatting, mitigation_marks
-from ioportal.reporting.formatting import lowered
+from ioportal.reporting.formatting import lowered, signed
 from ioportal.reporting.timelines import ROWS_SHOWN
 from ioportal.studies import trends as questions
 from ioportal.studies.arm_details import arm_jobs
@@ -357,7 +357,9 @@ def _share_texts(first: float | None, *others: float | None) -> list[str]:
             for share in (first, *others)
         ),
         *(
-            formatting.UNKNOWN if first is None or share is None else _signed(100 * (share - first))
+            formatting.UNKNOWN
+            if first is None or share is None
+            else signed(100 * (share - first), ".1f")
             for share in others
         ),
     ]
@@ -373,10 +375,6 @@ PARTS: dict[str, Callable[[ComparisonPage], Part | None]] = {
     "histogram": histogram,
     "boxes": boxes,
 }
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _number(value: float | None) -> str:

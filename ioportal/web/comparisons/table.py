@@ -83,7 +83,7 @@ class EffectCells:
     def delta(self) -> str:
         """Cliff's delta."""
         delta = self.effect.delta
-        return formatting.UNKNOWN if delta is None else f"{delta:+.2f}".replace("-", _MINUS)
+        return formatting.UNKNOWN if delta is None else formatting.signed(delta, ".2f")
 
     @property
     def sentence(self) -> str:
