@@ -75,7 +75,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--token-file",
         default=os.environ.get("IOPORTAL_TOKEN_FILE", "~/.config/ioportal/token"),
-        help="file with a token of the scope own-jobs (default: %(default)s)",
+        help="file with a token of the scope read (default: %(default)s)",
     )
     parser.add_argument(
         "--wait",

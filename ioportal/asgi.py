@@ -21,13 +21,16 @@ def is_export(scope: dict[str, Any]) -> bool:
     return bool({"csv", "json"} & set(query.get("format", ())))
 
 
+_DELIVERIES = ("/api/v1/ingest/", "/api/v1/bounces")
+
 # Each thread may hold a connection to the database.
 application = Server(
     django,
     (
         Lane("liveness", 1, lambda scope: scope["path"] == "/healthz"),
         Lane("readiness", 1, lambda scope: scope["path"] == "/readyz"),
-        Lane("api", 5, lambda scope: scope["path"].startswith("/api/")),
+        Lane("deliveries", 5, lambda scope: scope["path"].startswith(_DELIVERIES)),
+        Lane("api", 4, lambda scope: scope["path"].startswith("/api/"), _limit_statements),
         Lane("static", 2, lambda scope: scope["path"].startswith(settings.STATIC_URL)),
         Lane("exports", 2, is_export, _limit_statements),
         Lane("pages", 8, lambda _: True, _limit_statements),

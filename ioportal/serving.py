@@ -19,6 +19,8 @@ from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
+from ioportal.problem_details import CONTENT_TYPE, problem_details
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
@@ -211,7 +213,8 @@ async def _refuse(refusal: _Refusal, scope: Scope, send: Send) -> None:
     """Respond with JSON to programs and with text to browsers."""
     body, kind = str(refusal), b"text/plain; charset=utf-8"
     if scope["path"].startswith("/api/"):
-        body, kind = json.dumps({"code": refusal.code, "message": body}), b"application/json"
+        body = json.dumps(problem_details(refusal.status, refusal.code, body))
+        kind = CONTENT_TYPE.encode()
     headers = [
         (b"content-type", kind),
         (b"content-length", str(len(body)).encode()),

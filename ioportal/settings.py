@@ -230,6 +230,12 @@ MAIL_DECISIONS_RETENTION = env.retention("IOPORTAL_MAIL_DECISIONS_RETENTION", "1
 # If the licence of the database allows it.
 COMPRESSED_AFTER = env.duration("IOPORTAL_COMPRESSED_AFTER", "3d")
 
+# Per token and web process; the same number may be sent at once.
+API_REQUESTS_PER_MINUTE = env.number("IOPORTAL_API_REQUESTS_PER_MINUTE", "6000")
+# Addresses that may read through the API without a token, with the rights of one account.
+API_NETWORKS = env.networks("IOPORTAL_API_NETWORKS", "")
+API_NETWORKS_USER = env.text("IOPORTAL_API_NETWORKS_USER", "")
+
 # Batches are refused while more dirty intervals of a kind are waiting for attribution.
 PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")
 # Data is refused while less is free on the database's disk: PostgreSQL cannot start on a full disk.

@@ -1,4 +1,4 @@
-"""Display of external text: control and invisible characters become codes.
+"""External text: NUL characters for the database, control and invisible ones for display.
 
 Stored values and JSON exports keep the original characters.
 """
@@ -10,6 +10,11 @@ from unicodedata import category
 # Invisible letters and symbols that Unicode classes as printable.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _LAYOUT = frozenset("\t\n")  # not the carriage return, which overwrites a terminal line
+
+
+def storable(text: str) -> str:
+    """Replace NUL characters, which PostgreSQL does not accept."""
+    return text.replace("\x00", "\ufffd")
 
 
 def visible(text: str) -> str:

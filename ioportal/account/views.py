@@ -65,7 +65,7 @@ def _issue(request: UserRequest, name: str) -> str:
         messages.error(request, "Revoke a token first.")
         return ""
     _, secret = Token.objects.all().issue(
-        Token.Scope.OWN_JOBS,
+        Token.Scope.READ,
         user=request.user,
         name=name,
         expires_at=timezone.now() + _VALIDITY,

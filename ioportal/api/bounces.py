@@ -10,7 +10,7 @@ from ninja import Router, Schema
 
 from ioportal.alerts import bounces
 from ioportal.api.models import Token
-from ioportal.api.problems import Problem, ProblemResponse
+from ioportal.api.problems import Problem, problems
 from ioportal.api.tokens import ScopedToken
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Stored(Schema):
 @router.post(
     "",
     auth=ScopedToken(Token.Scope.BOUNCES),
-    response={200: Stored, **dict.fromkeys((401, 403, 413, 422, 429, 503), ProblemResponse)},
+    response={200: Stored, **problems(401, 403, 413, 422, 429, 503)},
     openapi_extra=_BODY,
 )
 def receive(request: HttpRequest) -> dict[str, bool]:

@@ -15,7 +15,7 @@ from ninja import Router, Schema, Status
 from pydantic import ValidationError
 
 from ioportal.api.models import Token
-from ioportal.api.problems import Problem, ProblemResponse
+from ioportal.api.problems import Problem, problems
 from ioportal.api.tokens import ScopedToken
 from ioportal.celery import wake
 from ioportal.ingest import backpressure, batches
@@ -59,10 +59,7 @@ class Stored(Schema):
 @router.post(
     "/batches",
     auth=ScopedToken(Token.Scope.INGEST),
-    response={
-        202: Stored,
-        **dict.fromkeys((401, 403, 409, 413, 415, 422, 429, 503), ProblemResponse),
-    },
+    response={202: Stored, **problems(401, 403, 409, 411, 413, 415, 422, 429, 503)},
     openapi_extra=_BODY,
 )
 def deliver(request: HttpRequest) -> Status[dict[str, bool]]:

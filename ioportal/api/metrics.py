@@ -14,7 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ioportal.api.models import Token
-from ioportal.api.problems import ProblemResponse
+from ioportal.api.problems import problems
 from ioportal.api.tokens import ScopedToken
 from ioportal.ingest import health
 from ioportal.telemetry import retention, storage
@@ -62,7 +62,7 @@ _BACKLOG_METRICS: tuple[tuple[str, str, Callable[[Backlog], float]], ...] = (
     "",
     auth=ScopedToken(Token.Scope.METRICS),
     url_name="metrics",
-    response=dict.fromkeys((401, 403, 429, 503), ProblemResponse),
+    response=problems(401, 403, 429, 503),
 )
 def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  (ninja's name)
     """Respond in the text format of Prometheus."""

@@ -59,7 +59,8 @@ class Token(models.Model):
         INGEST = "ingest", "send batches of one source"
         METRICS = "metrics", "read the portal's metrics"
         BOUNCES = "bounces", "report bounced mails"
-        OWN_JOBS = "own-jobs", "read reports of a user's jobs"
+        READ = "read", "read what its user may see"
+        WRITE = "write", "store PanDA jobs and mitigations"
 
     name = models.CharField(max_length=128, blank=True)  # label, such as the host of the agent
     scope = models.CharField(max_length=8, choices=Scope)
@@ -85,9 +86,9 @@ class Token(models.Model):
             ),
             models.CheckConstraint(
                 name="token_of_a_user",
-                condition=Q(scope="own-jobs", user__isnull=False)
-                | ~Q(scope="own-jobs") & Q(user__isnull=True),
-                violation_error_message="A token to read reports of jobs belongs to one user.",
+                condition=Q(scope__in=("read", "write"), user__isnull=False)
+                | ~Q(scope__in=("read", "write")) & Q(user__isnull=True),
+                violation_error_message="A token to read or write data belongs to one user.",
             ),
         ]
 

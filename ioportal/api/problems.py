@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import InterfaceError, OperationalError
-from django.http import JsonResponse
+from django.http import Http404, JsonResponse
 from ninja import Schema
+from ninja.errors import ValidationError
+
+from ioportal.problem_details import CONTENT_TYPE, problem_details
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -18,8 +21,10 @@ _DATABASE_RETRY_S = 2  # agents lengthen the pause themselves
 class ProblemResponse(Schema):
     """The body of an error response."""
 
+    title: str
+    status: int
     code: str
-    message: str
+    detail: str
 
 
 class Problem(Exception):  # noqa: N818  (a response, not a fault)
@@ -32,23 +37,31 @@ class Problem(Exception):  # noqa: N818  (a response, not a fault)
         message: str,
         *,
         retry_after_s: int | None = None,
-        **details: Any,
+        **members: Any,
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.body = {"code": code, "message": message, **details}
+        self.body = problem_details(status, code, message, **members)
         self.retry_after_s = retry_after_s
 
 
+def problems(*statuses: int) -> dict[int, type[ProblemResponse]]:
+    """Return the declaration of error responses."""
+    return dict.fromkeys(statuses, ProblemResponse)
+
+
 def add_handlers(api: NinjaAPI) -> None:
-    """Handle problems and an unavailable database in an API."""
-    api.exception_handler(Problem)(_respond)
+    """Handle problems, invalid parameters and an unavailable database in an API."""
+    api.exception_handler(Problem)(respond)
+    api.exception_handler(ValidationError)(_invalid)
+    api.exception_handler(Http404)(_missing)
     for fault in (OperationalError, InterfaceError):
         api.exception_handler(fault)(_database_unavailable)
 
 
-def _respond(_request: HttpRequest, problem: Problem) -> HttpResponse:
-    response = JsonResponse(problem.body, status=problem.status)
+def respond(_request: HttpRequest, problem: Problem) -> HttpResponse:
+    """Return the response to a refused request."""
+    response = JsonResponse(problem.body, status=problem.status, content_type=CONTENT_TYPE)
     if problem.retry_after_s is not None:
         response["Retry-After"] = str(problem.retry_after_s)
     if problem.status == 401:  # noqa: PLR2004
@@ -56,8 +69,22 @@ def _respond(_request: HttpRequest, problem: Problem) -> HttpResponse:
     return response
 
 
+def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Refuse parameters of the URL with 400 and bodies with 422."""
+    first = error.errors[0]
+    place, *names = map(str, first["loc"])
+    status = 422 if place in {"body", "form", "file"} else 400
+    name = names[-1] if names else place
+    message = f"The parameter {name!r} is invalid: {first['msg']}."
+    return respond(request, Problem(status, "parameter", message, parameter=name))
+
+
+def _missing(request: HttpRequest, fault: Http404) -> HttpResponse:
+    return respond(request, Problem(404, "missing", str(fault) or "There is no such resource."))
+
+
 def _database_unavailable(request: HttpRequest, _fault: Exception) -> HttpResponse:
-    return _respond(
+    return respond(
         request,
         Problem(
             503,

@@ -69,7 +69,7 @@ def alice(storm, automatic, call):
         password=make_password("a secret"),
     )
     user.groups.add(Group.objects.create(name="PHY12"))
-    call("token", "create", "own-jobs", "--user", "alice")
+    call("token", "create", "read", "--user", "alice")
     Subscription.objects.create(user=user)
     Population.objects.create(name="alice's jobs", slug="a", owner=user)
     lake = Filesystem.objects.get(name="lake")

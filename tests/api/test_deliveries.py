@@ -386,7 +386,7 @@ def test_deliveries_are_delayed_while_the_database_disk_is_full(client, token, s
 
     assert (answer.status_code, answer.json()["code"]) == (429, "behind")
     assert answer["Retry-After"] == "30"
-    assert "IOPORTAL_DATABASE_FREE" in answer.json()["message"]
+    assert "IOPORTAL_DATABASE_FREE" in answer.json()["detail"]
 
 
 @pytest.mark.django_db(transaction=True)

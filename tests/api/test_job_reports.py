@@ -25,7 +25,7 @@ def secret_of(db, call):
 
     def create(name, **facts):
         User.objects.get_or_create(username=name, defaults=facts)
-        return call("token", "create", "own-jobs", "--user", name)
+        return call("token", "create", "read", "--user", name)
 
     return create
 

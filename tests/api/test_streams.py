@@ -103,7 +103,7 @@ def test_a_batch_that_overlaps_a_file_is_refused(deliver, logs, ingest):
     status, answer = deliver(STREAM[0])
 
     assert (status, answer["code"]) == (422, "refused")
-    assert "overlaps" in answer["message"]
+    assert "overlaps" in answer["detail"]
 
 
 @pytest.mark.parametrize("replace", [{}, {"replace": True}])
@@ -282,7 +282,7 @@ def test_a_refusal_names_all_unregistered_targets(deliver):
     status, answer = deliver(polled(1, "12:00", "12:01", *rows, target="lake-MDT0009"), "mds1-jobs")
 
     assert status == 422
-    assert answer["message"].startswith(
+    assert answer["detail"].startswith(
         "lake: 4 targets are not registered: lake-MDT[0004-0006], lake-MDT0009. Add them"
     )
 

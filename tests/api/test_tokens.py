@@ -33,9 +33,13 @@ def test_invalid_tokens_are_logged_and_rate_limited(client, call, monkeypatch):
     throttled = {**refused, "event": "token_throttled", "retry_after_s": 5}
     assert events == [refused] * 60 + [throttled] * 2
     assert answers[-1]["Retry-After"] == "5"
+    assert answers[-1]["Content-Type"] == "application/problem+json"
     assert answers[-1].json() == {
+        "title": "Too Many Requests",
+        "status": 429,
         "code": "attempts",
-        "message": "Too many requests without a valid token from this address.",
+        "detail": "Too many requests without a valid token from this address.",
+        "request_id": answers[-1]["X-Request-ID"],
     }
     assert scrape(secret).status_code == 200
     assert scrape("guess", address="192.0.2.2").status_code == 401

@@ -337,12 +337,12 @@ def test_a_page_that_times_out_shows_the_selection(portal):
     assert "Retry-After" not in page.headers
     assert export.json() == {
         "code": "too_much_data",
-        "message": (
+        "detail": (
             "/jobs/ was stopped: one of its queries took longer than 2 s (user = alice)."
             " Select a shorter time range or add filters."
         ),
     }
-    assert part.text == export.json()["message"]
+    assert part.text == export.json()["detail"]
     assert stored.status_code == HTTPStatus.ACCEPTED
 
 

@@ -1,6 +1,7 @@
 """Limits for a client before the application receives its request."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -127,9 +128,8 @@ def test_a_body_without_room_is_refused_with_a_retry(send_request):
     assert send_request(b"x" * 10, b".", free_body_bytes=9) == (
         503, b"The portal is busy. Try again in 5 seconds.",
     )  # fmt: skip
-    assert send_request(b"x" * 10, b".", path="/api/v1/batches", free_body_bytes=9) == (
-        503, b'{"code": "busy", "message": "The portal is busy. Try again in 5 seconds."}',
-    )  # fmt: skip
+    status, body = send_request(b"x" * 10, b".", path="/api/v1/batches", free_body_bytes=9)
+    assert (status, json.loads(body)["code"]) == (503, "busy")
 
 
 def test_a_client_that_disconnects_receives_nothing(send_request):

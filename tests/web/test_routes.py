@@ -12,14 +12,14 @@ SERVED, LOG_IN, REFUSED, MISSING = "served", "log in", "refused", "missing"
 
 # alice owns the data, bob is in her project, charlie is not, sam is staff.
 PEOPLE = ("anonymous", "alice", "bob", "charlie", "sam")
-TOKENS = ("ingest token", "metrics token", "bounces token", "own-jobs token")
+TOKENS = ("ingest token", "metrics token", "bounces token", "read token", "write token")
 NO_SESSION = (LOG_IN,) * len(TOKENS)  # pages do not accept tokens
 
 
 class Access(Enum):
     """Outcomes for `PEOPLE` and `TOKENS`."""
 
-    PUBLIC = (SERVED,) * 9
+    PUBLIC = (SERVED,) * 10
     USERS = (LOG_IN, SERVED, SERVED, SERVED, SERVED, *NO_SESSION)
     PROJECT = (LOG_IN, SERVED, SERVED, MISSING, SERVED, *NO_SESSION)
     OWNER = (LOG_IN, SERVED, MISSING, MISSING, SERVED, *NO_SESSION)
@@ -28,12 +28,13 @@ class Access(Enum):
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
     OWNERS_ACTION = (LOG_IN, SERVED, REFUSED, MISSING, REFUSED, *NO_SESSION)
     OWNERS_STAFF_ACTION = (LOG_IN, REFUSED, MISSING, MISSING, SERVED, *NO_SESSION)
-    INGEST = (*[REFUSED] * 5, SERVED, *[REFUSED] * 3)
-    METRICS = (*[REFUSED] * 6, SERVED, *[REFUSED] * 2)
-    BOUNCES = (*[REFUSED] * 7, SERVED, REFUSED)
-    OWN_JOBS = (*[REFUSED] * 8, SERVED)
+    INGEST = (*[REFUSED] * 5, SERVED, *[REFUSED] * 4)
+    METRICS = (*[REFUSED] * 6, SERVED, *[REFUSED] * 3)
+    BOUNCES = (*[REFUSED] * 7, SERVED, *[REFUSED] * 2)
+    READERS = (*[REFUSED] * 8, SERVED, SERVED)
+    WRITERS = (*[REFUSED] * 9, SERVED)
     NO_DEMO = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
-    NOTHING = (MISSING,) * 9
+    NOTHING = (MISSING,) * 10
 
 
 A = Access
@@ -162,10 +163,11 @@ TABLE = [
     ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
     ("api/v1/ingest/batches", "/api/v1/ingest/batches", {"POST": A.INGEST}),
     ("api/v1/metrics", "/api/v1/metrics", {"GET": A.METRICS}),
+    ("api/v1/jobs/query/", "/api/v1/jobs/query/", {"GET": A.READERS, "POST": A.READERS}),
     (
         "api/v1/jobs/<cluster>/<job>/report",
         "/api/v1/jobs/anvil/3567126/report",
-        {"GET": A.OWN_JOBS},
+        {"GET": A.READERS},
     ),
 ]
 SOURCE = """
@@ -189,7 +191,8 @@ def visitors(client, alice, bob, charlie, sam, _source, call):
         "ingest token": call("token", "create", "ingest", "--source", "mds1-trace"),
         "metrics token": call("token", "create", "metrics"),
         "bounces token": call("token", "create", "bounces"),
-        "own-jobs token": call("token", "create", "own-jobs", "--user", "alice"),
+        "read token": call("token", "create", "read", "--user", "alice"),
+        "write token": call("token", "create", "write", "--user", "alice"),
     }
     users = {"alice": alice, "bob": bob, "charlie": charlie, "sam": sam}
 
@@ -217,7 +220,7 @@ def outcome(answer):
 def test_every_route_has_a_row():
     listed = [route for route, _, _ in TABLE]
 
-    assert sorted(listed) == sorted(r for r, _ in routes() if not r.startswith("admin/"))
+    assert sorted(listed) == sorted({r for r, _ in routes() if not r.startswith("admin/")})
 
 
 def test_every_scope_of_tokens_is_a_visitor():

@@ -12,6 +12,8 @@ from django.template.loader import render_to_string
 from django.views.defaults import server_error
 from psycopg.errors import QueryCanceled
 
+from ioportal.problem_details import CONTENT_TYPE, problem_details
+
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponseBase
 
@@ -28,6 +30,9 @@ def failed(request: UserRequest) -> HttpResponseBase:
         return _too_much_data(request)
     if isinstance(fault, OperationalError | InterfaceError):
         return _no_database(request)
+    if request.path.startswith("/api/"):
+        problem = problem_details(500, "fault", "This is a fault of the portal. It was logged.")
+        return JsonResponse(problem, status=500, content_type=CONTENT_TYPE)
     return server_error(request)
 
 
@@ -66,7 +71,8 @@ def _respond(
 ) -> HttpResponse:
     """Respond to a program with JSON, to a part of a page with text, to a browser with a page."""
     if "format" in request.GET or request.path.startswith("/api/"):
-        response: HttpResponse = JsonResponse({"code": code, "message": message})
+        problem = problem_details(503, code, message)
+        response: HttpResponse = JsonResponse(problem, content_type=CONTENT_TYPE)
     elif not request.accepts("text/html") or "HX-Request" in request.headers:
         response = HttpResponse(message, content_type="text/plain; charset=utf-8")
     else:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 
+from ioportal.visible_text import storable
+
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
@@ -14,11 +16,6 @@ class UserRequest(HttpRequest):
     """A request of a logged-in user, as `LoginRequiredMiddleware` guarantees."""
 
     user: User
-
-
-def storable(text: str) -> str:
-    """Replace NUL characters, which PostgreSQL does not accept."""
-    return text.replace("\x00", "\ufffd")
 
 
 def parameter(request: HttpRequest, name: str) -> str:

@@ -11,8 +11,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from ioportal.activity.models import Incident
 from ioportal.site.models import Server
+from ioportal.visible_text import storable
 from ioportal.web.common import exports
-from ioportal.web.common.requests import parameter, storable
+from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.incidents.analysis import EXPORT_COLUMNS
 from ioportal.web.incidents.forms import IncidentForm, ReportForm, SaveForm

@@ -10,10 +10,10 @@ from django.views.decorators.http import require_safe
 
 from ioportal.jobs.models import Job
 from ioportal.reporting import job_exports
-from ioportal.visible_text import visible_text
+from ioportal.visible_text import storable, visible_text
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED
-from ioportal.web.common.requests import parameter, storable
+from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.jobs.job_kind import JobKind
 from ioportal.web.jobs.job_list import JobList

@@ -8,8 +8,9 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from ioportal.site.models import Server
+from ioportal.visible_text import storable
 from ioportal.web.common import exports
-from ioportal.web.common.requests import parameter, storable
+from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.servers.capacity import CapacityPage
 from ioportal.web.servers.page import (

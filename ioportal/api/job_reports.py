@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse, JsonResponse
 from ninja import Router
 
-from ioportal.api.models import Token
-from ioportal.api.problems import Problem, ProblemResponse
-from ioportal.api.tokens import ScopedToken
+from ioportal.api.problems import Problem, problems
+from ioportal.api.tokens import READER, reader
 from ioportal.jobs.models import Job
 from ioportal.reporting.job_report import JobReport, reportable
 from ioportal.studies.job_filters import by_id
@@ -34,15 +33,15 @@ router = Router()
 
 @router.get(
     "/{cluster}/{job}/report",
-    auth=ScopedToken(Token.Scope.OWN_JOBS),
+    auth=READER,
     url_name="job_report",
-    response=dict.fromkeys((401, 403, 404, 409, 429, 503), ProblemResponse),
+    response=problems(401, 403, 404, 409, 429, 503),
     openapi_extra=_BODY,
 )
 def job_report(request: HttpRequest, cluster: str, job: str) -> HttpResponse:
     """Report what the latest job of an id did to the filesystems."""
-    reader = request.auth.user  # type: ignore[attr-defined]  # ninja sets it
-    named = Job.objects.visible_to(reader).filter(
+    user = reader(request)
+    named = Job.objects.visible_to(user).filter(
         by_id([visible(job)]), cluster__name=visible(cluster)
     )
     latest = named.order_by("-submitted_at", "-pk").values_list("pk", flat=True).first()
@@ -57,7 +56,7 @@ def job_report(request: HttpRequest, cluster: str, job: str) -> HttpResponse:
             409, "pending", "The job has not ended, or its statistics are being computed.",
             retry_after_s=_RETRY_S,
         )  # fmt: skip
-    report = JobReport(ended, reader)
+    report = JobReport(ended, user)
     if request.get_preferred_type([_TEXT, _JSON]) == _JSON:
         return JsonResponse(report.facts)
     return HttpResponse(f"{report.text}\n", content_type=f"{_TEXT}; charset=utf-8")

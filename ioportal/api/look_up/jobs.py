@@ -1,0 +1,128 @@
+"""``GET /api/v1/jobs/query/``: look-up of many jobs by their ids (docs/api.md)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from ioportal.api.look_up import found, query
+from ioportal.api.problems import Problem, problems
+from ioportal.api.tokens import READER, reader
+from ioportal.visible_text import storable
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+
+_MOST_BYTES = 1 << 20
+_FORM, _JSON = "application/x-www-form-urlencoded", "application/json"
+_TEXT_OR_LIST = {"anyOf": [{"type": "string"}, {"type": "array"}]}
+
+router = Router(tags=["Look-up"])
+
+
+class Parameters(Schema):
+    """Lists are separated by commas or bars; `*` in a text stands for any characters."""
+
+    pandaid: str = Field("", description="PanDA ids", examples=["4012345678,4012345679"])
+    batchid: str = Field("", description="Batch ids; alone, they look up batch jobs")
+    jeditaskid: str = Field("", description="PanDA tasks", examples=["10995522|10995523"])
+    computingsite: str = Field("", description="PanDA queues", examples=["ORNL_Titan_MCORE"])
+    produsername: str = Field("", description="Users of PanDA, separated by bars")
+    jobstatus: str = Field("", description="States in PanDA", examples=["finished,failed"])
+    hours: str = Field("", description="Modified in the last hours")
+    days: str = Field("", description="Modified in the last days")
+    date_from: str = Field("", description="Modified at or after this time (UTC)")
+    date_to: str = Field("", description="Modified before this time (UTC)")
+    fields: str = Field("", description="Names of fields of the records; without it all")
+    limit: str = Field("", description=f"At most so many records, up to {query.MOST_RECORDS:,}")
+    form: str = Field("", description="dict: records by id; list: records with counts")
+
+
+@router.get(
+    "/query/",
+    auth=READER,
+    summary="Look up jobs",
+    response=problems(400, 401, 403, 429, 503),
+    openapi_extra={"responses": {200: {"description": "Records by id, or a list of records"}}},
+)
+def look_up(request: HttpRequest, parameters: Query[Parameters]) -> HttpResponse:  # noqa: ARG001  (declares them)
+    """Return the I/O of up to 2,000 PanDA jobs or batch jobs."""
+    return _respond(reader(request), request.GET.dict(), query.MOST_IDS_IN_URL)
+
+
+@router.post(
+    "/query/",
+    auth=READER,
+    summary="Look up more jobs",
+    response=problems(400, 401, 403, 413, 415, 429, 503),
+    openapi_extra={
+        "requestBody": {
+            "content": {
+                kind: {
+                    "schema": {
+                        "type": "object",
+                        "properties": dict.fromkeys(Parameters.model_fields, _TEXT_OR_LIST),
+                    }
+                }
+                for kind in (_FORM, _JSON)
+            }
+        },
+        "responses": {200: {"description": "Records by id, or a list of records"}},
+    },
+)
+def look_up_many(request: HttpRequest) -> HttpResponse:
+    """Return the I/O of up to 20,000 PanDA jobs or batch jobs."""
+    return _respond(reader(request), _body(request), query.MOST_IDS)
+
+
+def _body(request: HttpRequest) -> dict[str, str]:
+    """Return the parameters of a body, a form or a JSON object with texts, numbers and lists."""
+    if int(request.headers.get("Content-Length") or 0) > _MOST_BYTES:
+        raise Problem(413, "too_large", f"A body has at most {_MOST_BYTES:,} bytes.")
+    if request.content_type == _FORM:
+        return request.POST.dict()
+    if request.content_type != _JSON:
+        raise Problem(415, "content_type", f"Send {_JSON} or {_FORM}.")
+    try:
+        values = json.loads(request.body)
+    except (ValueError, RecursionError) as error:
+        raise Problem(400, "body", f"The body is not valid JSON: {error}.") from error
+    if not isinstance(values, dict):
+        raise Problem(400, "body", "The body is not a JSON object.")
+    return {
+        name: "|".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in values.items()
+    }
+
+
+def _respond(user: User, parameters: dict[str, str], most_ids: int) -> HttpResponse:
+    now = datetime.now(UTC)
+    asked = query.parsed({name: storable(v) for name, v in parameters.items()}, most_ids, now)
+    result = found.find(user, asked)
+    if asked.form == "dict":
+        missing = result.unknown.get("batchid" if asked.is_of_batch_jobs else "pandaid", ())
+        body: dict[str, Any] = dict.fromkeys(missing) | result.records
+    else:
+        body = {
+            "jobs": list(result.records.values()),
+            "nrecords": len(result.records),
+            "timestamp": now,
+            "unknown": result.unknown,
+            "warnings": result.warnings,
+            "errors": [],
+        }
+    response = HttpResponse(json.dumps(body, default=_time), content_type=_JSON)
+    if result.is_truncated:
+        response["X-Truncated"] = f"limit={asked.limit}"
+    return response
+
+
+def _time(moment: datetime) -> str:
+    """Return a time in UTC as PanDA writes it."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,181 @@
+"""The query of a look-up, with the parameter names and habits of PanDA's monitor."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+from django.utils.dateparse import parse_date, parse_datetime
+
+from ioportal.api.problems import Problem
+from ioportal.jobs.panda_jobs import valid_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MOST_IDS_IN_URL = 2_000
+MOST_IDS = 20_000
+MOST_RECORDS = 20_000
+DEFAULT_SPAN = timedelta(hours=12)  # as PanDA's monitor
+_DEFAULT_LIMIT = 1_000
+_NUMBER_DIGITS = 6
+_SEPARATOR = re.compile(r"[,|]")
+_IDS = ("pandaid", "jeditaskid", "batchid")
+_TEXTS = {"computingsite": "site", "produsername": "user", "jobstatus": "state"}
+_TIMES = ("hours", "days", "date_from", "date_to")
+# `json` and `timestamp` are part of most addresses of PanDA's monitor.
+PARAMETERS = frozenset({*_IDS, *_TEXTS, *_TIMES, "fields", "limit", "form", "json", "timestamp"})
+FORMS = ("dict", "list")
+
+
+@dataclass(frozen=True)
+class LookUpQuery:
+    """A look-up of PanDA jobs, or of batch jobs if it has batch ids only."""
+
+    panda_ids: list[str]
+    task_ids: list[str]
+    batch_ids: list[str]
+    texts: dict[str, list[str]]  # values by field of `WorkloadJob`; `*` stands for any characters
+    since: datetime | None
+    until: datetime | None
+    fields: list[str]  # empty: all
+    limit: int
+    form: str
+    warnings: list[str]
+
+    @property
+    def is_of_batch_jobs(self) -> bool:
+        """Whether the records are batch jobs."""
+        return bool(self.batch_ids) and not (self.panda_ids or self.task_ids or self.texts)
+
+    @property
+    def condition(self) -> Q:
+        """The condition on PanDA jobs."""
+        condition = Q()
+        if self.panda_ids:
+            condition &= Q(panda_id__in=valid_ids(self.panda_ids))
+        if self.task_ids:
+            condition &= Q(task_id__in=valid_ids(self.task_ids))
+        if self.batch_ids:
+            condition &= _any_text("reported_batch_id", self.batch_ids) | Q(
+                batch_id__in=self.batch_ids
+            )
+        for field, values in self.texts.items():
+            condition &= _any_text(field, values)
+        if self.since:
+            condition &= Q(modified_at__gte=self.since)
+        if self.until:
+            condition &= Q(modified_at__lt=self.until)
+        return condition
+
+
+def parsed(parameters: Mapping[str, str], most_ids: int, now: datetime) -> LookUpQuery:
+    """Parse parameters; lists are separated by commas or bars.
+
+    Raises:
+        Problem: an unknown parameter or an invalid value.
+    """
+    if unknown := sorted(set(parameters) - PARAMETERS):
+        raise invalid(unknown[0], f"It is not known. Known are {', '.join(sorted(PARAMETERS))}.")
+    ids = {name: _values(parameters.get(name, "")) for name in _IDS}
+    if (count := sum(map(len, ids.values()))) > most_ids:
+        raise Problem(
+            400,
+            "too_many_ids",
+            f"{count:,} ids were sent; at most {most_ids:,} are allowed here.",
+            remedy=f"POST the same parameters: up to {MOST_IDS:,} ids."
+            if most_ids < MOST_IDS
+            else "Send several requests.",
+        )
+    texts = {
+        field: values
+        for name, field in _TEXTS.items()
+        # Names of users contain commas.
+        if (values := _values(parameters.get(name, ""), by_comma=name != "produsername"))
+    }
+    since, until = _span(parameters, now)
+    warnings = []
+    has_ids = any(ids.values())
+    if not has_ids and since is None and until is None:
+        since = now - DEFAULT_SPAN
+        warnings.append("Only jobs modified in the last 12 hours: no ids and no time were sent.")
+    form = parameters.get("form", FORMS[0])
+    if form not in FORMS:
+        raise invalid("form", f"Choose one of {', '.join(FORMS)}.")
+    return LookUpQuery(
+        panda_ids=ids["pandaid"],
+        task_ids=ids["jeditaskid"],
+        batch_ids=ids["batchid"],
+        texts=texts,
+        since=since,
+        until=until,
+        fields=_values(parameters.get("fields", "")),
+        limit=_limit(parameters, MOST_RECORDS if has_ids else _DEFAULT_LIMIT),
+        form=form,
+        warnings=warnings,
+    )
+
+
+def _values(text: str, *, by_comma: bool = True) -> list[str]:
+    """Return the distinct values of a list, in its order."""
+    parts = _SEPARATOR.split(text) if by_comma else text.split("|")
+    return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
+
+
+def _any_text(field: str, values: Iterable[str]) -> Q:
+    """Return a condition: a text is one of `values`, in which `*` stands for any characters."""
+    condition, exact = Q(), []
+    for value in values:
+        if "*" in value:
+            pattern = "^" + ".*".join(map(re.escape, value.split("*"))) + "$"
+            condition |= Q(**{f"{field}__regex": pattern})
+        else:
+            exact.append(value)
+    return condition | Q(**{f"{field}__in": exact}) if exact else condition
+
+
+def _span(parameters: Mapping[str, str], now: datetime) -> tuple[datetime | None, datetime | None]:
+    since, until = _time(parameters, "date_from"), _time(parameters, "date_to")
+    for name, unit in (("days", timedelta(days=1)), ("hours", timedelta(hours=1))):
+        if text := parameters.get(name):
+            since = now - _number(name, text, 100_000) * unit
+    if since and until and since >= until:
+        raise invalid("date_to", "It is not later than the start.")
+    return since, until
+
+
+def _time(parameters: Mapping[str, str], name: str) -> datetime | None:
+    """Return a time; without a zone it is in UTC, as in PanDA. A date is its midnight."""
+    text = parameters.get(name, "")
+    if not text:
+        return None
+    try:
+        if day := parse_date(text):
+            return datetime(day.year, day.month, day.day, tzinfo=UTC)
+        if moment := parse_datetime(text):
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # a month 13, or a time outside of the calendar
+    raise invalid(name, "Send a time like 2017-08-18 or 2017-08-18T12:00:00.")
+
+
+def _limit(parameters: Mapping[str, str], default: int) -> int:
+    text = parameters.get("limit", "")
+    return min(_number("limit", text, MOST_RECORDS), MOST_RECORDS) if text else default
+
+
+def _number(name: str, text: str, most: int) -> int:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _NUMBER_DIGITS
+    if not is_number or not 0 < int(text) <= most:
+        raise invalid(name, f"Send a whole number from 1 to {most:,}.")
+    return int(text)
+
+
+def invalid(name: str, reason: str) -> Problem:
+    """Return the problem of a parameter."""
+    return Problem(
+        400, "parameter", f"The parameter {name[:64]!r} is invalid. {reason}", parameter=name[:64]
+    )

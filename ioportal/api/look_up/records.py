@@ -1,0 +1,191 @@
+"""Records of a look-up: PanDA jobs or batch jobs with the figures of their batch job.
+
+Names are those of PanDA's monitor where it has the value. Its `tot*` and `rate*` are in kB; fields
+with `bytes` in their name are in bytes. All figures belong to the batch job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db.models import Count
+
+from collectors.tables import METADATA_OPERATIONS
+from ioportal.flags.models import Flag
+from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.reporting.job_exports import PANDA_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from django.contrib.auth.models import User
+
+_KB = 1000
+_PERCENT = 100
+_JOB_COLUMNS = {
+    "jobname": "name",
+    "owner": "owner",
+    "project": "project",
+    "queue": "queue",
+    "jobstatus": "state",
+    "submittime": "submitted_at",
+    "starttime": "started_at",
+    "endtime": "ended_at",
+}
+_STATISTICS = (
+    "duration_s",
+    "read_bytes",
+    "write_bytes",
+    "opens",
+    "closes",
+    "metadata_operations",
+    "peak_metadata_rate",
+    "peak_resolution_s",
+    "largest_target_share",
+    "quality",
+    "bytes_quality",
+    "computed_at",
+    *(f"count_{kind}" for kind in METADATA_OPERATIONS),
+)
+_EVIDENCE = ("impact_s", "impact_share", "impact_is_estimated")
+_LOADED = (
+    "pk",
+    "batch_id",
+    "array_index",
+    "cluster__name",
+    "cluster__simulated",
+    "node_count",
+    *_JOB_COLUMNS.values(),
+    *(f"statistics__{name}" for name in _STATISTICS),
+    *(f"evidence__{name}" for name in _EVIDENCE),
+)
+BATCH_FIELDS = (
+    "cluster",
+    "simulated",
+    "batch_job",
+    "shared_batch",
+    "npandajobs",
+    "nodes",
+    "totrbytes",
+    "totwbytes",
+    "raterbytes",
+    "ratewbytes",
+    "bytes_unit",
+    "read_bytes",
+    "write_bytes",
+    "open_total",
+    "close_total",
+    "mdops_total",
+    "mdops_rate_max",
+    "mdops_rate_max_interval_s",
+    "mdt_share_max_pct",
+    "op_mix",
+    "impact_s",
+    "impact_is_estimated",
+    "mds_share_pct",
+    "flags",
+    "quality",
+    "bytes_quality",
+    "computedtime",
+    "url",
+)
+PANDA_FIELDS = (*PANDA_COLUMNS, *BATCH_FIELDS)
+JOB_FIELDS = ("batchid", *_JOB_COLUMNS, *BATCH_FIELDS)
+# Columns that `of_panda_jobs` needs.
+PANDA_LOADED = (*PANDA_COLUMNS.values(), "batch_job_id", "cluster__name", "cluster__simulated")
+_NO_BATCH_JOB: dict[str, Any] = dict.fromkeys(BATCH_FIELDS) | {"flags": [], "shared_batch": False}
+
+
+def of_panda_jobs(user: User, panda_jobs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the records of PanDA jobs, given as values of `PANDA_LOADED`."""
+    rows = _batch_jobs(user, {job["batch_job_id"] for job in panda_jobs} - {None})
+    for job in panda_jobs:
+        own = {name: job[field] for name, field in PANDA_COLUMNS.items()}
+        _, batch = rows.get(job["batch_job_id"], ({}, _NO_BATCH_JOB))
+        places = {"cluster": job["cluster__name"], "simulated": job["cluster__simulated"]}
+        yield own | batch | places
+
+
+def of_batch_jobs(user: User, keys: Collection[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the primary keys and records of batch jobs."""
+    for key, (row, batch) in _batch_jobs(user, keys).items():
+        own = {name: row[column] for name, column in _JOB_COLUMNS.items()}
+        yield key, {"batchid": batch["batch_job"], **own, **batch}
+
+
+def _batch_jobs(
+    user: User, keys: Collection[int]
+) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the row and the fields `BATCH_FIELDS` of each batch job that a user may see."""
+    visible = Job.objects.visible_to(user).filter(pk__in=keys)
+    rows = {row["pk"]: row for row in visible.values(*_LOADED)}
+    links = WorkloadJob.jobs.through.objects.filter(job__in=rows).order_by()
+    inside = dict(links.values_list("job_id").annotate(Count("pk")))
+    flags = _flags(user, rows)
+    return {
+        key: (row, _fields(row, inside.get(key, 0), flags.get(key, [])))
+        for key, row in rows.items()
+    }
+
+
+def _flags(user: User, keys: Collection[int]) -> dict[int, list[str]]:
+    """Return the rules that flagged jobs, on good data."""
+    found: dict[int, list[str]] = {}
+    flags = Flag.objects.visible_to(user).counted().filter(job__in=keys)
+    for job, rule in flags.order_by("-severity", "rule").values_list("job_id", "rule"):
+        if rule not in (rules := found.setdefault(job, [])):
+            rules.append(rule)
+    return found
+
+
+def _fields(row: dict[str, Any], inside: int, flags: list[str]) -> dict[str, Any]:
+    figure = {name: row[f"statistics__{name}"] for name in _STATISTICS}
+    impact = {name: row[f"evidence__{name}"] for name in _EVIDENCE}
+    duration_s, read, written = (
+        figure[name] for name in ("duration_s", "read_bytes", "write_bytes")
+    )
+    operations = figure["metadata_operations"]
+    array_index = row["array_index"]
+    return {
+        "cluster": row["cluster__name"],
+        "simulated": row["cluster__simulated"],
+        "batch_job": f"{row['batch_id']}[{array_index}]" if array_index else row["batch_id"],
+        "shared_batch": inside > 1,
+        "npandajobs": inside,
+        "nodes": row["node_count"],
+        "totrbytes": _scaled(read, _KB),
+        "totwbytes": _scaled(written, _KB),
+        "raterbytes": _scaled(read, _KB * (duration_s or 0)),
+        "ratewbytes": _scaled(written, _KB * (duration_s or 0)),
+        "bytes_unit": "kB",
+        "read_bytes": read,
+        "write_bytes": written,
+        "open_total": figure["opens"],
+        "close_total": figure["closes"],
+        "mdops_total": operations,
+        "mdops_rate_max": figure["peak_metadata_rate"],
+        "mdops_rate_max_interval_s": figure["peak_resolution_s"],
+        "mdt_share_max_pct": _percent(figure["largest_target_share"]),
+        "op_mix": {
+            kind: round(count / operations, 4)
+            for kind in METADATA_OPERATIONS
+            if (count := figure[f"count_{kind}"]) and operations
+        },
+        "impact_s": impact["impact_s"],
+        "impact_is_estimated": impact["impact_is_estimated"],
+        "mds_share_pct": _percent(impact["impact_share"]),
+        "flags": flags,
+        "quality": figure["quality"],
+        "bytes_quality": figure["bytes_quality"],
+        "computedtime": figure["computed_at"],
+        "url": f"{settings.PORTAL_URL}/jobs/{row['pk']}/",
+    }
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    return value / unit if value is not None and unit else None
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else _PERCENT * share

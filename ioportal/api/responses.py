@@ -1,0 +1,56 @@
+"""What all responses of the API have: a request id, the limit of the token, rules for caches."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import wraps
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from django.http import HttpResponse
+from django.utils.cache import get_conditional_response, patch_vary_headers, set_response_etag
+
+from ioportal.problem_details import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+_FRESH_S = 30  # figures of running jobs change every minute
+_REQUEST_ID = re.compile(r"[\w.\-]{1,64}", re.ASCII)
+
+
+def finished(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Complete the responses of a view of the API; answer 304 to an unchanged one."""
+
+    @wraps(view)
+    def respond(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = view(request, *args, **kwargs)
+        request_id = request.headers.get("X-Request-ID", "")
+        request_id = request_id if _REQUEST_ID.fullmatch(request_id) else uuid4().hex
+        if response.get("Content-Type") == CONTENT_TYPE and isinstance(response, HttpResponse):
+            problem = json.loads(response.content) | {"request_id": request_id}
+            response.content = json.dumps(problem)
+        elif request.method == "GET" and response.status_code == HTTPStatus.OK:
+            response = _with_rules_for_caches(request, response)
+        response["X-Request-ID"] = request_id
+        if rate := getattr(request, "rate", None):
+            for name, value in rate.headers.items():
+                response[name] = value
+        return response
+
+    return respond
+
+
+def _with_rules_for_caches(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    response.setdefault("Cache-Control", f"private, max-age={_FRESH_S}")
+    patch_vary_headers(response, ("Authorization", "Accept"))
+    if not isinstance(response, HttpResponse):
+        return response
+    set_response_etag(response)
+    conditional = get_conditional_response(request, etag=response["ETag"], response=response)
+    return conditional or response
