@@ -3,6 +3,7 @@
 from enum import Enum
 
 import pytest
+from django.urls import resolve
 
 from ioportal.api.models import Token
 from tests import loading
@@ -252,6 +253,26 @@ def test_every_visitor_opens_only_permitted_routes(visitors, page_names, visitor
     }
 
     assert outcomes == expected
+
+
+def test_exports_accept_tokens_with_the_rights_of_their_users(visitors, page_names):
+    def served(visitor, address):
+        answer = visitors(visitor, "GET", address)
+        return answer.status_code, b"".join(answer)[:200]
+
+    accepted = 0
+    for route, example, _ in TABLE:
+        address = example.format_map(page_names)
+        formats = getattr(resolve(address.partition("?")[0]).func, "formats", ())
+        if "json" not in formats:
+            continue
+        address += f"{'&' if '?' in address else '?'}format=json"
+        answer = served("read token", address)
+        assert answer == served("alice", address), address
+        assert outcome(visitors("metrics token", "GET", address)) == REFUSED, address
+        assert outcome(visitors("read token", "POST", address)) != SERVED, address
+        accepted += answer[0] == 200
+    assert accepted > 20
 
 
 @pytest.mark.parametrize("visitor", [person for person in (*PEOPLE, *TOKENS) if person != "sam"])

@@ -44,6 +44,7 @@ def accept(*formats: str) -> Callable[[_View[_P]], _View[_P]]:
                 return invalid_query({"format": [message]})
             return view(request, *args, **kwargs)
 
+        guarded.formats = formats  # type: ignore[attr-defined]  # read by ioportal.api
         return guarded  # type: ignore[return-value]  # wraps() hides the plain call
 
     return guard

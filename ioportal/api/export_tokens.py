@@ -1,0 +1,44 @@
+"""Exports of pages for programs: the address of a page with a ``format`` and a token."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ioportal.api.problems import Problem, respond
+from ioportal.api.responses import finished
+from ioportal.api.tokens import READER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+
+class ExportTokens:
+    """Middleware: a token with the scope `read` instead of a session, for exports only."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Pass on the request."""
+        return self._get_response(request)
+
+    def process_view(
+        self,
+        request: HttpRequest,
+        view: Callable[..., HttpResponseBase],
+        _args: tuple[Any, ...],
+        _kwargs: dict[str, Any],
+    ) -> HttpResponseBase | None:
+        """Act as the user of the token; refuse a request with an invalid one."""
+        key = request.headers.get("Authorization")
+        is_export = request.GET.get("format") in getattr(view, "formats", ())
+        if key is None or not is_export or request.method not in {"GET", "HEAD"}:
+            return None
+        try:
+            request.user = READER.authenticate(request, key).user  # type: ignore[assignment]
+        except Problem as problem:
+            return finished(lambda _: respond(request, problem))(request)
+        return None
