@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ioportal.api.problems import Problem, respond
-from ioportal.api.responses import finished
+from ioportal.api.responses import complete
 from ioportal.api.tokens import READER
 
 if TYPE_CHECKING:
@@ -39,6 +39,6 @@ class ExportTokens:
             return None
         try:
             request.user = READER.authenticate(request, key).user  # type: ignore[assignment]
-        except Problem as problem:
-            return finished(lambda _: respond(request, problem))(request)
+        except Problem as refusal:
+            return complete(request, respond(request, refusal))
         return None

@@ -25,25 +25,29 @@ _REQUEST_ID = re.compile(r"[\w.\-]{1,64}", re.ASCII)
 
 
 def finished(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """Complete the responses of a view of the API; answer 304 to an unchanged one."""
+    """Complete the responses of a view of the API."""
 
     @wraps(view)
     def respond(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response = view(request, *args, **kwargs)
-        request_id = request.headers.get("X-Request-ID", "")
-        request_id = request_id if _REQUEST_ID.fullmatch(request_id) else uuid4().hex
-        if response.get("Content-Type") == CONTENT_TYPE and isinstance(response, HttpResponse):
-            problem = json.loads(response.content) | {"request_id": request_id}
-            response.content = json.dumps(problem)
-        elif request.method == "GET" and response.status_code == HTTPStatus.OK:
-            response = _with_rules_for_caches(request, response)
-        response["X-Request-ID"] = request_id
-        if rate := getattr(request, "rate", None):
-            for name, value in rate.headers.items():
-                response[name] = value
-        return response
+        return complete(request, view(request, *args, **kwargs))
 
     return respond
+
+
+def complete(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    """Add the headers of all responses; answer 304 instead of an unchanged response."""
+    request_id = request.headers.get("X-Request-ID", "")
+    request_id = request_id if _REQUEST_ID.fullmatch(request_id) else uuid4().hex
+    if response.get("Content-Type") == CONTENT_TYPE and isinstance(response, HttpResponse):
+        problem = json.loads(response.content) | {"request_id": request_id}
+        response.content = json.dumps(problem)
+    elif request.method == "GET" and response.status_code == HTTPStatus.OK:
+        response = _with_rules_for_caches(request, response)
+    response["X-Request-ID"] = request_id
+    if rate := getattr(request, "rate", None):
+        for name, value in rate.headers.items():
+            response[name] = value
+    return response
 
 
 def _with_rules_for_caches(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

@@ -261,7 +261,7 @@ def test_exports_accept_tokens_with_the_rights_of_their_users(visitors, page_nam
         return answer.status_code, b"".join(answer)[:200]
 
     accepted = 0
-    for route, example, _ in TABLE:
+    for _, example, _ in TABLE:
         address = example.format_map(page_names)
         formats = getattr(resolve(address.partition("?")[0]).func, "formats", ())
         if "json" not in formats:
