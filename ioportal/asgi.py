@@ -16,11 +16,14 @@ def _limit_statements() -> None:
 
 
 def is_export(scope: dict[str, Any]) -> bool:
-    """Return whether a request of any bytes asks for a file."""
+    """Return whether a request of any bytes asks for a file or a table."""
+    if scope["path"] in _TABLES:
+        return True
     query = parse_qs(scope["query_string"].decode("latin-1"))
     return bool({"csv", "json"} & set(query.get("format", ())))
 
 
+_TABLES = frozenset({"/api/v1/jobs/", "/api/v1/panda/jobs/"})
 _DELIVERIES = ("/api/v1/ingest/", "/api/v1/bounces")
 
 # Each thread may hold a connection to the database.
@@ -30,9 +33,9 @@ application = Server(
         Lane("liveness", 1, lambda scope: scope["path"] == "/healthz"),
         Lane("readiness", 1, lambda scope: scope["path"] == "/readyz"),
         Lane("deliveries", 5, lambda scope: scope["path"].startswith(_DELIVERIES)),
+        Lane("exports", 2, is_export, _limit_statements),
         Lane("api", 4, lambda scope: scope["path"].startswith("/api/"), _limit_statements),
         Lane("static", 2, lambda scope: scope["path"].startswith(settings.STATIC_URL)),
-        Lane("exports", 2, is_export, _limit_statements),
         Lane("pages", 8, lambda _: True, _limit_statements),
     ),
 )

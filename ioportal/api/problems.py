@@ -45,6 +45,13 @@ class Problem(Exception):  # noqa: N818  (a response, not a fault)
         self.retry_after_s = retry_after_s
 
 
+def invalid(name: str, reason: str) -> Problem:
+    """Return the problem of a parameter of the URL."""
+    name = name[:64]
+    message = f"The parameter {name!r} is invalid. {reason}"
+    return Problem(400, "parameter", message, parameter=name)
+
+
 def problems(*statuses: int) -> dict[int, type[ProblemResponse]]:
     """Return the declaration of error responses."""
     return dict.fromkeys(statuses, ProblemResponse)

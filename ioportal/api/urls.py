@@ -7,6 +7,7 @@ from ninja import NinjaAPI
 from ioportal.api import bounces, ingest, job_reports, metrics, problems
 from ioportal.api.look_up import jobs as look_up
 from ioportal.api.responses import finished
+from ioportal.api.tables import views as tables
 
 # No interactive documentation: its pages load scripts from other sites.
 api = NinjaAPI(title="ioportal", version="1", docs_url=None, urls_namespace="api")
@@ -14,6 +15,7 @@ api.add_router("/bounces", bounces.router)
 api.add_router("/ingest", ingest.router)
 api.add_router("/jobs", look_up.router)
 api.add_router("/jobs", job_reports.router)
+api.add_router("", tables.router)
 api.add_router("/metrics", metrics.router)
 problems.add_handlers(api)
 

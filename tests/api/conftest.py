@@ -5,6 +5,7 @@ import json
 from functools import partial
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 
@@ -12,9 +13,9 @@ from ioportal.ingest import tasks
 from tests import batches
 from tests.conftest import SITE
 from tests.loading import run_task
-from tests.web.conftest import cluster, new_job
+from tests.web.conftest import cluster, new_job, put_inside
 
-__all__ = ["cluster", "new_job"]
+__all__ = ["cluster", "new_job", "put_inside"]
 
 SOURCES = """
 [[source]]
@@ -142,3 +143,18 @@ def attribution(queries, attribute):
         }
 
     return read
+
+
+@pytest.fixture
+def secret_of(db, call):
+    """Create a user with a token and return its secret."""
+
+    secrets = {}
+
+    def create(name, **facts):
+        if name not in secrets:
+            User.objects.get_or_create(username=name, defaults=facts)
+            secrets[name] = call("token", "create", "read", "--user", name)
+        return secrets[name]
+
+    return create

@@ -20,17 +20,6 @@ FIGURES = {
 
 
 @pytest.fixture
-def secret_of(db, call):
-    """Create a user with a token and return its secret."""
-
-    def create(name, **facts):
-        User.objects.get_or_create(username=name, defaults=facts)
-        return call("token", "create", "read", "--user", name)
-
-    return create
-
-
-@pytest.fixture
 def report(client, secret_of):
     """Request the report of a job with the token of a user."""
 

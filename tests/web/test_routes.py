@@ -164,6 +164,8 @@ TABLE = [
     ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
     ("api/v1/ingest/batches", "/api/v1/ingest/batches", {"POST": A.INGEST}),
     ("api/v1/metrics", "/api/v1/metrics", {"GET": A.METRICS}),
+    ("api/v1/jobs/", "/api/v1/jobs/", {"GET": A.READERS}),
+    ("api/v1/panda/jobs/", "/api/v1/panda/jobs/", {"GET": A.READERS}),
     ("api/v1/jobs/query/", "/api/v1/jobs/query/", {"GET": A.READERS, "POST": A.READERS}),
     (
         "api/v1/jobs/<cluster>/<job>/report",

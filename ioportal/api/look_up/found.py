@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ioportal.api.look_up import query, records
+from ioportal.api.look_up import records
+from ioportal.api.problems import invalid
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.studies.job_filters import by_id
 
@@ -33,7 +34,7 @@ def find(user: User, asked: LookUpQuery) -> Found:
     """
     names = records.JOB_FIELDS if asked.is_of_batch_jobs else records.PANDA_FIELDS
     if wrong := [name for name in asked.fields if name not in names]:
-        raise query.invalid("fields", f"{wrong[0][:64]!r} is not one of {', '.join(names)}.")
+        raise invalid("fields", f"{wrong[0][:64]!r} is not one of {', '.join(names)}.")
     found = _batch_jobs(user, asked) if asked.is_of_batch_jobs else _panda_jobs(user, asked)
     if asked.fields:
         found.records = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 from django.utils.dateparse import parse_date, parse_datetime
 
-from ioportal.api.problems import Problem
+from ioportal.api.problems import Problem, invalid
 from ioportal.jobs.panda_jobs import valid_ids
 
 if TYPE_CHECKING:
@@ -172,10 +172,3 @@ def _number(name: str, text: str, most: int) -> int:
     if not is_number or not 0 < int(text) <= most:
         raise invalid(name, f"Send a whole number from 1 to {most:,}.")
     return int(text)
-
-
-def invalid(name: str, reason: str) -> Problem:
-    """Return the problem of a parameter."""
-    return Problem(
-        400, "parameter", f"The parameter {name[:64]!r} is invalid. {reason}", parameter=name[:64]
-    )

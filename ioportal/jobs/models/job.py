@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 from django.contrib.postgres.indexes import GinIndex, GistIndex, OpClass
 from django.db import models
-from django.db.models import F, Q
-from django.db.models.functions import Upper
+from django.db.models import Case, F, Q, Value, When
+from django.db.models.functions import Concat, Upper
 
 from ioportal.jobs.permissions import may_see
 from ioportal.site.models.infrastructure import Cluster, Node
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import AnonymousUser, User
+
+
+# As `Job.display_id`.
+DISPLAY_ID = Case(
+    When(array_index="", then=F("batch_id")),
+    default=Concat(F("batch_id"), Value("["), F("array_index"), Value("]")),
+)
 
 
 class JobQuerySet(models.QuerySet["Job"]):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 
-from ioportal.visible_text import is_hidden
+from ioportal.spreadsheets import is_formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,8 +28,6 @@ _View: TypeAlias = "Callable[Concatenate[UserRequest, _P], HttpResponseBase]"
 _ROWS_AT_ONCE = 2_000
 _ROWS_PER_PIECE = 500
 _PLAIN = frozenset({int, float, bool, type(None)})  # types of values that CSV has unchanged
-# Spreadsheets may skip leading blanks, and treat full-width forms like ASCII.
-_FORMULA_STARTS = frozenset("=+-@\uff1d\uff0b\uff0d\uff20")
 
 
 def accept(*formats: str) -> Callable[[_View[_P]], _View[_P]]:
@@ -139,15 +137,7 @@ def _cell(value: object) -> object:
         return value.isoformat()
     if isinstance(value, list | dict):
         return json.dumps(value, default=_json_value)
-    return f"'{value}" if isinstance(value, str) and _is_formula(value) else value
-
-
-def _is_formula(text: str) -> bool:
-    """Return whether a spreadsheet may evaluate a text, or lose a leading line break or tab."""
-    if text[:1].isascii() and text[:1].isalnum():  # spares most texts the search
-        return False
-    first = next((c for c in text if not (c.isspace() or is_hidden(c))), "")
-    return first in _FORMULA_STARTS or text.startswith(("\t", "\r", "\n"))
+    return f"'{value}" if isinstance(value, str) and is_formula(value) else value
 
 
 def _json_value(value: object) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Case, F, Value, When
-from django.db.models.functions import Concat
+from django.db.models import F
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS, Unit
+from ioportal.jobs.models.job import DISPLAY_ID
 from ioportal.reporting.formatting import SHORT_UNITS
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Column:
     @property
     def expression(self) -> Combinable:
         """The database expression of the value."""
-        return _DISPLAY_ID if self.attribute == "display_id" else F(self.field)
+        return DISPLAY_ID if self.attribute == "display_id" else F(self.field)
 
     @property
     def header_unit(self) -> str:
@@ -59,10 +59,6 @@ class Column:
         return SHORT_UNITS[self.unit] if self.unit else ""
 
 
-_DISPLAY_ID = Case(
-    When(array_index="", then=F("batch_id")),
-    default=Concat(F("batch_id"), Value("["), F("array_index"), Value("]")),
-)
 _FACTS = (
     Column("job", "Job", "batch_id", ascending_first=True, attribute="display_id"),
     Column("cluster", "Cluster", "cluster__name", ascending_first=True),

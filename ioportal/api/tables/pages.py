@@ -1,0 +1,119 @@
+"""Rows of a table in a stable order, from a position on."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import ValidationError
+from django.db.models import F, Q
+
+from ioportal.api.problems import invalid
+from ioportal.telemetry.copy import read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import polars as pl
+
+    from ioportal.api.tables.columns import Table
+
+_SORT, _KEY = "_sort", "_key"
+_MOST_CURSOR_CHARACTERS = 2_000
+_HIGHEST_KEY = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Position:
+    """The last row before a page: its value in the sorted column, and its key."""
+
+    value: Any
+    key: int
+
+    @property
+    def cursor(self) -> str:
+        """The position as a parameter of a URL."""
+        content = json.dumps([self.value, self.key], default=lambda moment: moment.isoformat())
+        return urlsafe_b64encode(content.encode()).decode().rstrip("=")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table: selected jobs, columns, and an order that ends with the key.
+
+    Unknown values come last.
+    """
+
+    table: Table
+    jobs: Any  # a QuerySet of the table's kind
+    names: Sequence[str]
+    sort: str  # a column
+    descending: bool
+
+    def position(self, cursor: str) -> Position | None:
+        """Return the position of a cursor; None: the start.
+
+        Raises:
+            Problem: it is not a cursor of this order.
+        """
+        if not cursor:
+            return None
+        try:
+            value, key = _decoded(cursor)
+            # A value of another type is refused: the cursor belongs to another order.
+            value = None if value is None else self.table.field(self.sort).to_python(value)
+        except (ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
+            message = "It is not of this order. Send the value 'next' of a response."
+            raise invalid("cursor", message) from error
+        return Position(value, key)
+
+    def pages(
+        self, start: Position | None, size: int
+    ) -> Iterator[tuple[pl.DataFrame, Position | None]]:
+        """Yield all rows from a position on, up to `size` at once, each with the next position."""
+        position = start
+        while True:
+            frame = self._read(position, size + 1)
+            has_more = frame.height > size
+            frame = frame.head(size)
+            position = Position(frame[_SORT][-1], frame[_KEY][-1]) if has_more else None
+            yield frame.drop(_SORT, _KEY), position
+            if position is None:
+                return
+
+    def _read(self, start: Position | None, count: int) -> pl.DataFrame:
+        sort = F(self.table.paths[self.sort])
+        order = sort.desc(nulls_last=True) if self.descending else sort.asc(nulls_last=True)
+        jobs = self.jobs if start is None else self.jobs.filter(self._after(start))
+        expressions = {f"_{name}": self.table.expression(name) for name in self.names}
+        rows = (
+            jobs.annotate(**expressions, **{_SORT: sort, _KEY: F("pk")})
+            .order_by(order, "-pk" if self.descending else "pk")
+            .values_list(*expressions, _SORT, _KEY)[:count]
+        )
+        types = {name: self.table.type_of(name) for name in self.names}
+        types |= {_SORT: self.table.type_of(self.sort), _KEY: self.table.type_of("id")}
+        return read_rows(rows, types)
+
+    def _after(self, start: Position) -> Q:
+        path, beyond = self.table.paths[self.sort], "lt" if self.descending else "gt"
+        same = {path: start.value} if start.value is not None else {f"{path}__isnull": True}
+        after = Q(**same, **{f"pk__{beyond}": start.key})
+        if start.value is None:
+            return after
+        return after | Q(**{f"{path}__{beyond}": start.value}) | Q(**{f"{path}__isnull": True})
+
+
+def _decoded(cursor: str) -> tuple[Any, int]:
+    """Return value and key of a cursor.
+
+    Raises:
+        ValueError, TypeError, RecursionError: it is not a cursor.
+    """
+    text = urlsafe_b64decode(cursor[:_MOST_CURSOR_CHARACTERS] + "=" * (-len(cursor) % 4))
+    value, key = json.loads(text)
+    if type(key) is not int or abs(key) > _HIGHEST_KEY:
+        raise ValueError(key)
+    return value, key

@@ -1,0 +1,155 @@
+"""``GET /api/v1/jobs/`` and ``GET /api/v1/panda/jobs/``: tables of jobs (docs/api.md)."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from ninja import Router
+
+from ioportal.api.problems import Problem, invalid, problems
+from ioportal.api.tables import columns, formats
+from ioportal.api.tables.pages import Rows
+from ioportal.api.tokens import READER, reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+    from django.http.response import HttpResponseBase
+
+    from ioportal.api.tables.columns import Table
+    from ioportal.api.tables.pages import Position
+
+DEFAULT_SORT = "-id"
+_ROWS, _MOST_ROWS = 1_000, 10_000  # of a JSON page
+_ROWS_AT_ONCE = 20_000  # of a stream
+_DIGITS = 9
+_OWN = ("cursor", "fields", "format", "limit", "sort")
+_ABOUT_OWN = {
+    "cursor": "Start of the page: the value `next` of the page before",
+    "fields": "Columns, separated by commas; without it all",
+    "format": f"{', '.join(formats.NAMES)}; instead of the header Accept",
+    "limit": f"Rows: of a JSON page at most {_MOST_ROWS:,}; of other formats all without it",
+    "sort": "Column, with - in front for descending order; unknown values come last",
+}
+
+router = Router(tags=["Tables"])
+
+
+def _described(table: Table) -> dict[str, object]:
+    filters = table.kind.filter_set.base_filters
+    labels = {name: str(filter_.label) for name, filter_ in filters.items()} | _ABOUT_OWN
+    kinds = (formats.JSON, *formats.STREAMS)
+    return {
+        "parameters": [
+            {"in": "query", "name": name, "description": label, "schema": {"type": "string"}}
+            for name, label in labels.items()
+        ],
+        "responses": {
+            200: {
+                "description": "A page of rows as JSON, or all rows in another format",
+                "content": {kind: {"schema": {}} for kind in kinds},
+            }
+        },
+    }
+
+
+_RESPONSES = problems(400, 401, 403, 406, 429, 503)
+
+
+@router.get(
+    "/jobs/",
+    auth=READER,
+    summary="Table of batch jobs",
+    response=_RESPONSES,
+    openapi_extra=_described(columns.JOBS),
+)
+def jobs(request: HttpRequest) -> HttpResponseBase:
+    """Return batch jobs by the filters of the job list, with all metrics (docs/metrics.md)."""
+    return _respond(request, columns.JOBS)
+
+
+@router.get(
+    "/panda/jobs/",
+    auth=READER,
+    summary="Table of PanDA jobs",
+    response=_RESPONSES,
+    openapi_extra=_described(columns.PANDA),
+)
+def panda_jobs(request: HttpRequest) -> HttpResponseBase:
+    """Return PanDA jobs by the filters of the list; `batch_job_*` belongs to the batch job."""
+    return _respond(request, columns.PANDA)
+
+
+def _respond(request: HttpRequest, table: Table) -> HttpResponseBase:
+    kind = _format(request)
+    rows = _rows(request, table)
+    limit = _limit(request, _MOST_ROWS if kind == formats.JSON else None)
+    start = rows.position(request.GET.get("cursor", ""))
+    if kind == formats.JSON:
+        frame, following = next(rows.pages(start, limit or _ROWS))
+        return HttpResponse(formats.json_page(frame, following), content_type=kind)
+    frames = _frames(rows, start, limit)
+    first = next(frames)  # an error in it can still become an error response
+    stream = formats.STREAMS[kind]
+    name = f"{table.kind.name}.{stream.__name__}"
+    return StreamingHttpResponse(
+        stream(chain([first], frames)),
+        content_type=kind,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _frames(rows: Rows, start: Position | None, limit: int | None) -> Iterator[pl.DataFrame]:
+    """Yield all rows from a position on, or the first `limit`."""
+    for frame, _ in rows.pages(start, min(_ROWS_AT_ONCE, limit or _ROWS_AT_ONCE)):
+        yield frame if limit is None else frame.head(limit)
+        if limit is not None and (limit := limit - frame.height) <= 0:
+            return
+
+
+def _format(request: HttpRequest) -> str:
+    if name := request.GET.get("format"):
+        if name not in formats.NAMES:
+            raise invalid("format", f"Choose one of {', '.join(formats.NAMES)}.")
+        return formats.NAMES[name]
+    kind = request.get_preferred_type([formats.JSON, *formats.STREAMS])
+    if kind is None:
+        choices = ", ".join(formats.NAMES.values())
+        raise Problem(406, "accept", f"No type in the header Accept is available: {choices}.")
+    return kind
+
+
+def _rows(request: HttpRequest, table: Table) -> Rows:
+    """Return the rows that a query selects; its filters are those of the pages."""
+    filters = table.kind.filter_set
+    for name in request.GET:
+        if name not in filters.base_filters and name not in _OWN:
+            raise invalid(name, "It is not known; GET /api/v1/openapi.json lists all.")
+    selected = filters(request.GET, queryset=table.kind.visible_to(reader(request)))
+    for name, errors in selected.form.errors.items():
+        raise invalid(str(name), " ".join(map(str, errors)))
+    names = [name for name in request.GET.get("fields", "").split(",") if name]
+    sort = request.GET.get("sort") or DEFAULT_SORT
+    column = sort.removeprefix("-")
+    for parameter, name in (*(("fields", name) for name in names), ("sort", column)):
+        if name not in table.paths:
+            raise invalid(parameter, f"{name[:64]!r} is not one of {', '.join(table.paths)}.")
+    return Rows(
+        table,
+        selected.qs,
+        list(dict.fromkeys(names)) or list(table.paths),
+        sort=column,
+        descending=sort.startswith("-"),
+    )
+
+
+def _limit(request: HttpRequest, most: int | None) -> int | None:
+    text = request.GET.get("limit", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text)):
+        raise invalid("limit", "Send a whole number above 0.")
+    return min(int(text), most) if most else int(text)
