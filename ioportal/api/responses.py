@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from functools import wraps
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,17 @@ def finished(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespons
         return complete(request, view(request, *args, **kwargs))
 
     return respond
+
+
+def json_response(body: Any) -> HttpResponse:
+    """Respond with JSON; times are in UTC with a zone."""
+    return HttpResponse(json.dumps(body, default=_encoded), content_type="application/json")
+
+
+def _encoded(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    raise TypeError(type(value))
 
 
 def complete(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

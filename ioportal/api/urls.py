@@ -4,19 +4,23 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import path
 from ninja import NinjaAPI
 
-from ioportal.api import bounces, ingest, job_reports, metrics, problems
+from ioportal.api import bounces, cases, ingest, job_reports, metrics, mitigations, problems
 from ioportal.api.look_up import jobs as look_up
+from ioportal.api.panda import jobs as panda
 from ioportal.api.responses import finished
 from ioportal.api.tables import views as tables
 
 # No interactive documentation: its pages load scripts from other sites.
 api = NinjaAPI(title="ioportal", version="1", docs_url=None, urls_namespace="api")
 api.add_router("/bounces", bounces.router)
+api.add_router("/cases", cases.router)
 api.add_router("/ingest", ingest.router)
 api.add_router("/jobs", look_up.router)
 api.add_router("/jobs", job_reports.router)
 api.add_router("", tables.router)
+api.add_router("/panda", panda.router)
 api.add_router("/metrics", metrics.router)
+api.add_router("/mitigations", mitigations.router)
 problems.add_handlers(api)
 
 _patterns, _app_name, _namespace = api.urls

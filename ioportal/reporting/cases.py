@@ -288,6 +288,20 @@ def _worst(
     return summaries(worst_first(with_places(cases), by_case)[:count], user, by_case)
 
 
+_PUBLIC_EVENTS = {CaseEvent.Kind.OPENED, CaseEvent.Kind.REOPENED}
+
+
+def public_events(user: User) -> Q:
+    """Return the condition of events that a user may see: staff see all.
+
+    Others see no triage, but their own answers.
+    """
+    if user.is_staff:
+        return Q()
+    own = Q(kind=CaseEvent.Kind.ANSWERED, by=user.get_username())
+    return Q(kind__in=_PUBLIC_EVENTS, by="") | own
+
+
 _COLUMNS = (
     "id",
     "severity",

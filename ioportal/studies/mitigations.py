@@ -4,12 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.core.exceptions import ValidationError
+from django.core.validators import URLValidator
 from django.db import transaction
 
 from ioportal.studies.models import Mitigation, MitigationEvent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+MAX_URL = 500  # characters
+_MAX_LINKS = 20
+_is_url = URLValidator(schemes=["http", "https"])
+
+
+def checked_links(text: str) -> str:
+    """Return links, one per line.
+
+    Raises:
+        ValidationError: one is not a web address, or there are too many.
+    """
+    links = text.split()
+    if len(links) > _MAX_LINKS:
+        raise ValidationError(f"More than {_MAX_LINKS} links.")
+    for link in links:
+        if len(link) > MAX_URL:
+            raise ValidationError(f"{link[:64]!r}… is longer than {MAX_URL} characters.")
+        try:
+            _is_url(link)
+        except ValidationError:
+            raise ValidationError(f"{link[:64]!r} is not a web address.") from None
+    return "\n".join(links)
 
 
 @transaction.atomic

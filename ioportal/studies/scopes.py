@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
+from django.core.exceptions import ValidationError
 from django.db.models import Exists
 from django.http import QueryDict
 
@@ -46,6 +47,23 @@ def scope_of(query: str) -> str:
         if name not in TIME and (values := [v for v in parameters.getlist(name) if v])
     ]
     return urlencode([*unit, *filters], doseq=True)
+
+
+def checked_scope(query: str) -> str:
+    """Return the scope of a query from outside.
+
+    Raises:
+        ValidationError: a filter is unknown or invalid.
+    """
+    parameters = QueryDict(query)
+    kind = kind_in(parameters)
+    known = {"unit", *kind.filter_set.base_filters}
+    if unknown := [name for name in parameters if name not in known]:
+        raise ValidationError(f"{unknown[0][:64]!r} is not a filter of {kind.plural}.")
+    if errors := kind.filter_set(parameters).form.errors:
+        name, messages = next(iter(errors.items()))
+        raise ValidationError(f"{name}: {' '.join(map(str, messages))}")
+    return scope_of(query)
 
 
 def within(scope: str, start: datetime, end: datetime) -> str:

@@ -13,9 +13,9 @@ from ioportal.ingest import tasks
 from tests import batches
 from tests.conftest import SITE
 from tests.loading import run_task
-from tests.web.conftest import cluster, new_job, put_inside
+from tests.web.conftest import cluster, heavy_job, new_case, new_flag, new_job, put_inside, sam
 
-__all__ = ["cluster", "new_job", "put_inside"]
+__all__ = ["cluster", "heavy_job", "new_case", "new_flag", "new_job", "put_inside", "sam"]
 
 SOURCES = """
 [[source]]
@@ -158,3 +158,14 @@ def secret_of(db, call):
         return secrets[name]
 
     return create
+
+
+@pytest.fixture
+def get_panda(client, secret_of):
+    """Request an address with the token of a user."""
+
+    def send(path, user="sam"):
+        headers = {"Authorization": f"Token {secret_of(user, is_staff=user == 'sam')}"}
+        return client.get(f"/api/v1/panda/{path}", headers=headers)
+
+    return send

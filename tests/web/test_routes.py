@@ -148,7 +148,7 @@ TABLE = [
     ("servers/<str:name>/capacity/", "/servers/mds1/capacity/", {"GET": A.STAFF}),
     (
         "servers/<str:name>/capacity/charts/<slug:chart>/",
-        "/servers/mds1/capacity/charts/curve/?format=json",
+        "/servers/mds1/capacity/charts/curve/",
         {"GET": A.STAFF},
     ),
     ("servers/<str:name>/charts/<slug:chart>/", "/servers/mds1/charts/wait/", {"GET": A.STAFF}),
@@ -162,10 +162,33 @@ TABLE = [
     ("api/v1/", "/api/v1/", {"GET": A.NOTHING}),
     ("api/v1/openapi.json", "/api/v1/openapi.json", {"GET": A.PUBLIC}),
     ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
+    ("api/v1/cases/events/", "/api/v1/cases/events/", {"GET": A.READERS}),
+    ("api/v1/mitigations/<key>/", "/api/v1/mitigations/x/", {"PUT": A.WRITERS}),
     ("api/v1/ingest/batches", "/api/v1/ingest/batches", {"POST": A.INGEST}),
     ("api/v1/metrics", "/api/v1/metrics", {"GET": A.METRICS}),
     ("api/v1/jobs/", "/api/v1/jobs/", {"GET": A.READERS}),
     ("api/v1/panda/jobs/", "/api/v1/panda/jobs/", {"GET": A.READERS}),
+    (
+        "api/v1/panda/jobs/<pandaid>/plots/",
+        "/api/v1/panda/jobs/4242/plots/",
+        {"GET": A.READERS},
+    ),
+    (
+        "api/v1/panda/jobs/<pandaid>/series/",
+        "/api/v1/panda/jobs/4242/series/",
+        {"GET": A.READERS},
+    ),
+    ("api/v1/panda/records/", "/api/v1/panda/records/?cluster=anvil", {"POST": A.WRITERS}),
+    (
+        "api/v1/panda/sites/<computingsite>/",
+        "/api/v1/panda/sites/ORNL_Titan_MCORE/",
+        {"GET": A.READERS},
+    ),
+    (
+        "api/v1/panda/tasks/<jeditaskid>/",
+        "/api/v1/panda/tasks/10995522/",
+        {"GET": A.READERS},
+    ),
     ("api/v1/jobs/query/", "/api/v1/jobs/query/", {"GET": A.READERS, "POST": A.READERS}),
     (
         "api/v1/jobs/<cluster>/<job>/report",

@@ -21,6 +21,7 @@ from ioportal.reporting.cases import (
     current_impacts,
     fact,
     is_simulated,
+    public_events,
     summaries,
     with_places,
 )
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 PER_PAGE = 40
 _LISTED_CASES = 10
 _ROWS_AT_ONCE = 2_000
-_PUBLIC_EVENTS = {CaseEvent.Kind.OPENED, CaseEvent.Kind.REOPENED}
 
 
 class CasePage:
@@ -152,11 +152,7 @@ class CasePage:
     @property
     def events(self) -> Iterable[CaseEvent]:
         """Its events in order; others than staff see no triage, but their own answers."""
-        events = self.case.events.order_by("pk")
-        if self._user.is_staff:
-            return events
-        own = Q(kind=CaseEvent.Kind.ANSWERED, by=self._user.get_username())
-        return events.filter(Q(kind__in=_PUBLIC_EVENTS, by="") | own)
+        return self.case.events.filter(public_events(self._user)).order_by("pk")
 
     @cached_property
     def mitigations(self) -> list[Mitigation]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.core.exceptions import ValidationError
-from django.core.validators import URLValidator
 from django.http import QueryDict
 
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
@@ -19,8 +17,6 @@ from ioportal.web.populations.references import read
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-_MAX_LINKS = 20
-_MAX_URL = 500
 _LESS, _MORE, _SAME = *Mitigation.Direction.values, "same"
 _METRIC_CHOICES = [
     ("", "none"),
@@ -28,7 +24,6 @@ _METRIC_CHOICES = [
     ("PanDA jobs", [(metric.name, metric.title) for metric in PANDA_METRICS]),
 ]
 _OF_PANDA = {metric.name for metric in PANDA_METRICS}
-_is_url = URLValidator(schemes=["http", "https"])
 
 
 class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -67,7 +62,10 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
     )
 
     fix_url = forms.URLField(
-        label="Link of the fix", required=False, max_length=_MAX_URL, assume_scheme="https"
+        label="Link of the fix",
+        required=False,
+        max_length=mitigations.MAX_URL,
+        assume_scheme="https",
     )
 
     class Meta:
@@ -116,17 +114,7 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 
     def clean_links(self) -> str:
         """Require a web address in each line."""
-        links = self.cleaned_data["links"].split()
-        if len(links) > _MAX_LINKS:
-            raise ValidationError(f"More than {_MAX_LINKS} links.")
-        for link in links:
-            if len(link) > _MAX_URL:
-                raise ValidationError(f"{link[:64]!r}… is longer than {_MAX_URL} characters.")
-            try:
-                _is_url(link)
-            except ValidationError:
-                raise ValidationError(f"{link[:64]!r} is not a web address.") from None
-        return "\n".join(links)
+        return mitigations.checked_links(self.cleaned_data["links"])
 
     def clean_source(self) -> str:
         """Preserve the source of a stored mitigation."""

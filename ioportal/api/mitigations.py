@@ -1,0 +1,107 @@
+"""``PUT /api/v1/mitigations/KEY/``: the log of mitigations (docs/api.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.urls import reverse
+from ninja import Router, Schema
+from pydantic import AwareDatetime, ConfigDict, Field, field_validator
+
+from ioportal.analysis.metrics import ANY_BY_NAME
+from ioportal.api.problems import Problem, problems
+from ioportal.api.tokens import WRITER, reader
+from ioportal.studies import mitigations, scopes
+from ioportal.studies.models import Mitigation
+from ioportal.visible_text import storable
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+
+router = Router(tags=["Mitigations"])
+
+
+class MitigationBody(Schema):
+    """A change at the site; times have a zone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str = Field(min_length=1, max_length=120, examples=["Search path without Lustre"])
+    kind: Literal[tuple(Mitigation.Kind.values)]  # type: ignore[valid-type]
+    started_at: AwareDatetime
+    completed_at: AwareDatetime | None = None
+    reverted_at: AwareDatetime | None = None
+    made_by: str = ""
+    scope: str = Field("", description="Filters of a job list; without it all jobs")
+    metric: str = Field("", description="Metric that is expected to change (docs/metrics.md)")
+    factor: float | None = Field(None, description="Expected: value after / value before")
+    direction: Literal["", "less", "more"] = Field("", description="Expected, without a factor")
+    links: list[str] = []
+    notes: str = Field("", max_length=20_000)
+    cost: str = ""
+    fix: Literal[("", *Mitigation.Fix.values)] = ""  # type: ignore[valid-type]
+    fix_url: str = ""
+    is_public: bool = False
+
+    @field_validator("metric")
+    @classmethod
+    def _is_metric(cls, name: str) -> str:
+        if name and name not in ANY_BY_NAME:
+            raise ValueError("This is not a metric.")
+        return name
+
+    @field_validator("*")
+    @classmethod
+    def _is_storable(cls, value: object) -> object:
+        if "\0" in (value if isinstance(value, str | list) else ""):
+            raise ValueError("Null characters are not allowed.")
+        return value
+
+
+class Stored(Schema):
+    """The mitigation is stored."""
+
+    url: str
+    created: bool
+    changed: list[str]
+
+
+@router.put(
+    "/{key}/",
+    auth=WRITER,
+    summary="Log or change a mitigation",
+    response={200: Stored, **problems(400, 401, 403, 409, 422, 429, 503)},
+)
+def store(request: HttpRequest, key: str, body: MitigationBody) -> dict[str, object]:
+    """Store a mitigation under a key of the sender; the same body again changes nothing."""
+    try:
+        return _store(reader(request).get_username(), storable(key), body)
+    except IntegrityError as error:  # another request stored the key at the same time
+        message = "Another request stores this mitigation. Try again."
+        raise Problem(409, "conflict", message, retry_after_s=1) from error
+
+
+@transaction.atomic
+def _store(by: str, key: str, body: MitigationBody) -> dict[str, object]:
+    values = body.model_dump()
+    known = Mitigation.objects.select_for_update().filter(key=key).first()
+    mitigation = known or Mitigation(key=key)
+    try:
+        values["scope"] = scopes.checked_scope(body.scope)
+        values["links"] = mitigations.checked_links("\n".join(body.links))
+        changed = [name for name, value in values.items() if getattr(mitigation, name) != value]
+        for name, value in values.items():
+            setattr(mitigation, name, value)
+        mitigation.full_clean()
+    except ValidationError as error:
+        raise Problem(422, "mitigation", " ".join(error.messages)) from error
+    if known:
+        mitigations.change(mitigation, by, [name.replace("_", " ") for name in changed])
+    else:
+        mitigations.log(mitigation, by)
+    url = f"{settings.PORTAL_URL}{reverse('mitigation', args=[mitigation.pk])}"
+    return {"url": url, "created": known is None, "changed": changed if known else []}

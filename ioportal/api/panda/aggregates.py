@@ -1,0 +1,116 @@
+"""I/O of the PanDA jobs of a task or of a PanDA queue: statistics, histograms, trend, flags."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db.models import Count
+from django.utils import timezone
+
+from ioportal.analysis import trends as buckets_of
+from ioportal.analysis.histograms import Scale
+from ioportal.analysis.metrics import ANY_BY_NAME, BY_NAME, PANDA_METRICS
+from ioportal.analysis.rules import BY_CODE
+from ioportal.flags.models import Flag
+from ioportal.jobs.models import Job
+from ioportal.studies import trends
+from ioportal.studies.cache import visibility_key
+from ioportal.studies.populations import PANDA_JOBS, Selection, compare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.contrib.auth.models import User
+
+    from ioportal.jobs.models import WorkloadJobQuerySet
+
+# Of batch jobs, which several PanDA jobs may share.
+_OF_BATCH_JOBS = (
+    *("read_bytes", "write_bytes", "metadata_operations", "metadata_operations_per_node"),
+    *("opens", "closes", "peak_metadata_rate"),
+)
+_METRICS = (*(metric.name for metric in PANDA_METRICS), *_OF_BATCH_JOBS)
+_MOMENT = timedelta(microseconds=1)  # after the end of the last job: buckets are half-open
+_MEDIANS = tuple(BY_NAME[name] for name in ("metadata_operations", "opens", "read_bytes"))
+
+
+def aggregates(user: User, jobs: WorkloadJobQuerySet, filters: str) -> dict[str, Any] | None:
+    """Return the aggregates of PanDA jobs that a user may see; None: there are none.
+
+    Args:
+        user: the reader.
+        jobs: the jobs that the user may see and `filters` select.
+        filters: the query of the page of the jobs.
+    """
+    selection = Selection(PANDA_JOBS, filters, visibility_key(user), jobs)
+    comparison = compare([selection], _METRICS)
+    (summary,) = comparison.summaries
+    if not summary.jobs:
+        return None
+    holders = Job.objects.visible_to(user).filter(pk__in=jobs.order_by().values("batch_job"))
+    return {
+        "npandajobs": summary.jobs,
+        "nbatchjobs": summary.batch_jobs,
+        "simulated": summary.simulated,
+        "jobstatus": summary.by_state,
+        "quality": summary.by_quality,
+        "statistics": {
+            name: {
+                "title": ANY_BY_NAME[name].title,
+                "unit": str(ANY_BY_NAME[name].unit),
+                "of": "PanDA job" if PANDA_JOBS.is_own(name) else "batch job",
+                **vars(spread),
+            }
+            for name, spread in summary.spreads.items()
+        },
+        "histograms": {
+            metric: {
+                "unit": str(ANY_BY_NAME[metric].unit),
+                "bins": bars.bins,
+                "counts": bars.counts[0],
+            }
+            for (metric, scale), bars in comparison.histograms.items()
+            if scale is Scale.LOG
+        },
+        "trend": _trend(jobs, holders),
+        "flags": list(_flags(user, holders)),
+        "url": f"{settings.PORTAL_URL}/populations/?unit=panda&{filters}",
+    }
+
+
+def _trend(jobs: WorkloadJobQuerySet, holders: Any) -> dict[str, Any]:
+    """Return PanDA jobs by outcome and end, and medians of batch jobs by start."""
+    extent = trends.extent(jobs, trends.PANDA_RECORDS)
+    if extent is None:
+        return {"step": None, "rows": []}
+    start, end = extent[0], extent[1] + _MOMENT
+    step = buckets_of.step_for(start, end)
+    buckets = buckets_of.buckets(start, end, step, timezone.get_current_timezone())
+    rows: dict[int, dict[str, Any]] = defaultdict(dict)
+    for bucket, counts in trends.outcomes(jobs, trends.PANDA_RECORDS, buckets):
+        rows[bucket] |= counts
+    for bucket, medians in trends.medians(holders, trends.BATCH_RECORDS, _MEDIANS, buckets, 1):
+        rows[bucket] |= {f"batch_job_{name}_median": value for name, value in medians.items()}
+    names = [
+        *trends.PANDA_RECORDS.outcomes,
+        *(f"batch_job_{metric.name}_median" for metric in _MEDIANS),
+    ]
+    return {
+        "step": step.name.lower(),
+        "rows": [
+            {"start": start, "end": end, **dict.fromkeys(names), **rows[number]}
+            for number, (start, end) in enumerate(buckets.bounds)
+        ],
+    }
+
+
+def _flags(user: User, holders: Any) -> Iterator[dict[str, Any]]:
+    """Yield the rules that flagged batch jobs, most batch jobs first."""
+    flags = Flag.objects.visible_to(user).counted().filter(job__in=holders).order_by()
+    counted = flags.values_list("rule").annotate(jobs=Count("job", distinct=True))
+    for rule, count in counted.order_by("-jobs", "rule"):
+        title = BY_CODE[rule].title if rule in BY_CODE else rule
+        yield {"rule": rule, "title": title, "nbatchjobs": count}

@@ -1,0 +1,187 @@
+"""``/api/v1/panda/``: tasks, queues and plots of PanDA jobs; storage of PanDA jobs."""
+
+from __future__ import annotations
+
+from functools import partial
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.db.models import F
+from django.http import HttpRequest, HttpResponse, QueryDict
+from ninja import Router, Schema
+
+from collectors.formats import BY_NAME
+from collectors.parsed import SourceUnavailable
+from collectors.source import Source
+from ioportal.api.panda import plots as panda_plots
+from ioportal.api.panda.aggregates import aggregates
+from ioportal.api.problems import Problem, invalid, problems
+from ioportal.api.responses import json_response
+from ioportal.api.tokens import READER, WRITER, reader
+from ioportal.celery import wake
+from ioportal.ingest.formats import FILE_LOADERS, LoadOptions
+from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
+from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.site.models import Cluster
+from ioportal.stages import ATTRIBUTE_PENDING
+from ioportal.studies.populations import PANDA_JOBS
+from ioportal.visible_text import storable
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+_FORM = BY_NAME["panda"]
+_TIMES = ("last", "start", "end")
+_ABOUT_TIMES = {
+    "parameters": [
+        {"in": "query", "name": name, "schema": {"type": "string"}, "description": about}
+        for name, about in (
+            ("last", "Ran in the last 24h, 7d, 30d, 90d or 1y"),
+            ("start", "Ran after this time"),
+            ("end", "Ran before this time"),
+        )
+    ]
+}
+
+router = Router(tags=["PanDA"])
+
+
+class Stored(Schema):
+    """The records are stored."""
+
+    records: int
+    accepted: int
+    rejected: int
+    already: bool
+    reasons: dict[str, int]
+
+
+@router.get(
+    "/tasks/{jeditaskid}/",
+    auth=READER,
+    summary="I/O of a task",
+    response=problems(400, 401, 403, 404, 429, 503),
+    openapi_extra=_ABOUT_TIMES,
+)
+def task(request: HttpRequest, jeditaskid: int) -> HttpResponse:
+    """Return statistics, histograms, trend and flags of the PanDA jobs of a task."""
+    return _aggregates(request, "jeditaskid", str(jeditaskid))
+
+
+@router.get(
+    "/sites/{computingsite}/",
+    auth=READER,
+    summary="I/O of a PanDA queue",
+    response=problems(400, 401, 403, 404, 429, 503),
+    openapi_extra=_ABOUT_TIMES,
+)
+def site(request: HttpRequest, computingsite: str) -> HttpResponse:
+    """Return statistics, histograms, trend and flags of the PanDA jobs of a PanDA queue."""
+    return _aggregates(request, "computingsite", storable(computingsite))
+
+
+@router.get(
+    "/jobs/{pandaid}/plots/",
+    auth=READER,
+    summary="Timelines of a PanDA job, as PanDA's monitor draws them",
+    response=problems(401, 403, 404, 429, 503),
+)
+def plots(request: HttpRequest, pandaid: int) -> HttpResponse:
+    """Return the I/O of the batch job during a PanDA job, by minutes since its start."""
+    job, start, end = _run(request, pandaid)
+    return json_response({"plotsDict": panda_plots.plots(job, start, end), "error": ""})
+
+
+@router.get(
+    "/jobs/{pandaid}/series/",
+    auth=READER,
+    summary="Timelines of a PanDA job as rows",
+    response=problems(401, 403, 404, 429, 503),
+)
+def series(request: HttpRequest, pandaid: int) -> HttpResponse:
+    """Return the I/O of the batch job during a PanDA job, by time."""
+    return json_response({"series": panda_plots.series(*_run(request, pandaid))})
+
+
+@router.post(
+    "/records/",
+    auth=WRITER,
+    summary="Store PanDA jobs",
+    response={200: Stored, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    },
+)
+def store(request: HttpRequest, cluster: str) -> dict[str, Any]:
+    """Store records as PanDA's monitor returns them: an object with the list `jobs`.
+
+    Of several records of a job, the one modified last counts, so they may be sent repeatedly.
+    """
+    origin = Cluster.objects.filter(name=storable(cluster)).first()
+    if origin is None:
+        raise Problem(404, "cluster", f"The cluster {cluster[:64]!r} is not registered.")
+    try:
+        body = request.body
+    except RequestDataTooBig as error:
+        raise Problem(413, "too_large", "The body is too large. Send fewer records.") from error
+    loaded = _load(body, origin)
+    wake(ATTRIBUTE_PENDING)
+    segment = loaded.segment
+    return {
+        "records": segment.lines,
+        "accepted": segment.accepted,
+        "rejected": segment.rejected,
+        "already": loaded.already,
+        "reasons": segment.rejected_by_reason,
+    }
+
+
+def _load(body: bytes, cluster: Cluster) -> Loaded:
+    file = InputFile(lambda: Source(BytesIO(body), "the body"), Origin(cluster=cluster))
+    loader = FILE_LOADERS[_FORM.table]
+    try:
+        (loaded,) = load([file], _FORM, lambda: partial(loader, LoadOptions()))
+    except (Refused, SourceUnavailable) as error:
+        raise Problem(422, "refused", str(error)) from error
+    return loaded
+
+
+def _aggregates(request: HttpRequest, name: str, value: str) -> HttpResponse:
+    query = QueryDict(mutable=True)
+    for parameter, values in request.GET.lists():
+        if parameter not in _TIMES:
+            raise invalid(parameter, f"It is not one of {', '.join(_TIMES)}.")
+        query.setlist(parameter, values)
+    query[name] = value
+    user = reader(request)
+    selected = PANDA_JOBS.filter_set(query, queryset=PANDA_JOBS.visible_to(user))
+    for parameter, errors in selected.form.errors.items():
+        raise invalid(str(parameter), " ".join(map(str, errors)))
+    found = aggregates(user, selected.qs, query.urlencode())
+    if found is None:
+        raise Problem(404, "missing", "No PanDA job that you may see matches.")
+    return json_response({name: value, **found})
+
+
+def _run(request: HttpRequest, pandaid: int) -> tuple[Job, datetime, datetime]:
+    """Return the batch job of a PanDA job, and the time of its run."""
+    user = reader(request)
+    panda_job = (
+        WorkloadJob.objects.visible_to(user)
+        .filter(panda_id=pandaid)
+        .order_by(F("modified_at").desc(nulls_last=True), "-pk")
+        .first()
+    )
+    if panda_job is None:
+        raise Problem(404, "missing", f"No PanDA job {pandaid} that you may see is known.")
+    holders = Job.objects.visible_to(user).select_related("statistics")
+    job = holders.filter(pk=panda_job.batch_job_id or 0).first()
+    start = panda_job.started_at
+    end = panda_job.ended_at or (job.known_until if job else None)
+    if job is None or start is None or end is None or start >= end:
+        raise Problem(404, "no_run", f"PanDA job {pandaid} has no known run in one batch job.")
+    return job, start, end
