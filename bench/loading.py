@@ -52,8 +52,8 @@ def measure(scale: float) -> Iterator[Figure]:
         "COPY": Way(partial(_copy, copied), prepare=portal.clear_traces),
         "load": Way(partial(_load, parts), prepare=portal.clear_traces),
     }
-    with portal.served() as address:
-        deliver = _Deliveries(f"{address}/api/v1/ingest/batches", parts)
+    with portal.served() as web:
+        deliver = _Deliveries(f"{web.address}/api/v1/ingest/batches", parts)
         deliver()  # creates names there, too
         ways["endpoint"] = Way(deliver, prepare=portal.clear_traces)
         timed = in_turn(f"{rows:,} rows", ways)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING
@@ -167,12 +168,28 @@ def register(site: str) -> None:
 
 def database_url() -> str:
     """Return the address of the database, for another process."""
-    return make_conninfo(os.environ["DATABASE_URL"], dbname=_DATABASE)
+    return make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
+
+
+@dataclass(frozen=True)
+class Web:
+    """A running web server."""
+
+    address: str
+    pid: int
+
+    def memory_bytes(self) -> int:
+        """Return the highest memory of its worker since the last call."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        worker = Path("/proc", max(children, key=int))
+        status = dict(line.split(":", 1) for line in (worker / "status").read_text().splitlines())
+        (worker / "clear_refs").write_text("5")  # resets the highest value
+        return int(status["VmHWM"].split()[0]) * 1024
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """Run the web server, with one worker; provide its address."""
+def served(**environment: str) -> Iterator[Web]:
+    """Run the web server with one worker and some variables."""
     with socket.create_server((_HOST, 0)) as probe:
         port = probe.getsockname()[1]
     say(f"starting the web server on port {port}")
@@ -180,13 +197,13 @@ def served() -> Iterator[str]:
     with subprocess.Popen(
         [*granian, "--host", _HOST, "--port", str(port), "ioportal.asgi:application"],
         cwd=settings.BASE_DIR,
-        env=os.environ | {"DATABASE_URL": database_url()},
+        env=os.environ | {"DATABASE_URL": database_url(), **environment},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as server:
         try:
             _wait_for_port(port)
-            yield f"http://{_HOST}:{port}"
+            yield Web(f"http://{_HOST}:{port}", server.pid)
         finally:
             server.terminate()
 

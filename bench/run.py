@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from bench import (
     agent,
+    api,
     capacity,
     change_points,
     comparison,
@@ -40,6 +41,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "judging": evaluation.measure,
     "comparison": comparison.measure,
     "capacity": capacity.measure,
+    "api": api.measure,
 }
 _LAG = "lag"
 _FLAG_QUALITY = "flag-quality"

@@ -109,6 +109,8 @@ class WorkloadJob(models.Model):
             # Look-ups.
             models.Index(name="workload_job_task", fields=["task_id"]),
             models.Index(name="workload_job_reported_batch", fields=["reported_batch_id"]),
+            # Look-ups by time, as PanDA's monitor selects jobs.
+            models.Index(name="workload_job_modified", fields=["-modified_at"]),
             # Cache validation: changes since a time.
             models.Index(name="workload_job_changed", fields=["changed_at"]),
         ]
