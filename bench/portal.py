@@ -178,24 +178,27 @@ class Web:
     address: str
     pid: int
 
-    def memory_bytes(self) -> int:
-        """Return the highest memory of its worker since the last call."""
+    def memory_bytes(self) -> dict[str, int]:
+        """Return the highest memory of each worker since the last call."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        worker = Path("/proc", max(children, key=int))
-        status = dict(line.split(":", 1) for line in (worker / "status").read_text().splitlines())
-        (worker / "clear_refs").write_text("5")  # resets the highest value
-        return int(status["VmHWM"].split()[0]) * 1024
+        return {worker: _highest_memory_bytes(Path("/proc", worker)) for worker in children}
+
+
+def _highest_memory_bytes(process: Path) -> int:
+    status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+    (process / "clear_refs").write_text("5")  # resets the highest value
+    return int(status["VmHWM"].split()[0]) * 1024
 
 
 @contextmanager
-def served(**environment: str) -> Iterator[Web]:
-    """Run the web server with one worker and some variables."""
+def served(workers: str = "1", **environment: str) -> Iterator[Web]:
+    """Run the web server with some workers and variables."""
     with socket.create_server((_HOST, 0)) as probe:
         port = probe.getsockname()[1]
     say(f"starting the web server on port {port}")
     granian = [sys.executable, "-m", "granian", "--interface", "asginl", "--log-level", "error"]
     with subprocess.Popen(
-        [*granian, "--host", _HOST, "--port", str(port), "ioportal.asgi:application"],
+        [*granian, "--host", _HOST, "--port", str(port), "--workers", workers, serve.ASGI],
         cwd=settings.BASE_DIR,
         env=os.environ | {"DATABASE_URL": database_url(), **environment},
         stdout=subprocess.DEVNULL,

@@ -50,16 +50,13 @@ def find(user: User, asked: LookUpQuery) -> Found:
 
 def _panda_jobs(user: User, asked: LookUpQuery) -> Found:
     """Return PanDA jobs by PanDA id, highest ids first; of the same id, the one modified last."""
-    rows = list(
+    jobs = (
         WorkloadJob.objects.visible_to(user)
         .filter(asked.condition)
-        .order_by("-panda_id", "modified_at")
-        .values(*records.PANDA_LOADED)[: asked.limit + 1]
+        .order_by("-panda_id", "modified_at")[: asked.limit + 1]
     )
-    found = {
-        str(record["pandaid"]): record
-        for record in records.of_panda_jobs(user, rows[: asked.limit])
-    }
+    rows = records.of_panda_jobs(user, jobs)
+    found = {str(record["pandaid"]): record for record in rows[: asked.limit]}
     tasks = {str(record["jeditaskid"]) for record in found.values()}
     unknown = {
         "pandaid": [id_ for id_ in asked.panda_ids if id_ not in found],

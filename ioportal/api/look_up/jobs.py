@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import Field
+from pydantic_core import to_json
 
 from ioportal.api.look_up import found, query
 from ioportal.api.problems import Problem, problems
@@ -112,17 +113,12 @@ def _respond(user: User, parameters: dict[str, str], most_ids: int) -> HttpRespo
         body = {
             "jobs": list(result.records.values()),
             "nrecords": len(result.records),
-            "timestamp": now,
+            "timestamp": f"{now:%Y-%m-%dT%H:%M:%S}",
             "unknown": result.unknown,
             "warnings": result.warnings,
             "errors": [],
         }
-    response = HttpResponse(json.dumps(body, default=_time), content_type=_JSON)
+    response = HttpResponse(to_json(body, inf_nan_mode="null"), content_type=_JSON)
     if result.is_truncated:
         response["X-Truncated"] = f"limit={asked.limit}"
     return response
-
-
-def _time(moment: datetime) -> str:
-    """Return a time in UTC as PanDA writes it."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -11,6 +11,7 @@ from django.db.models import Q
 from django.utils.dateparse import parse_date, parse_datetime
 
 from ioportal.api.problems import Problem, invalid
+from ioportal.jobs.keys import EachOf
 from ioportal.jobs.panda_jobs import valid_ids
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ class LookUpQuery:
         """The condition on PanDA jobs."""
         condition = Q()
         if self.panda_ids:
-            condition &= Q(panda_id__in=valid_ids(self.panda_ids))
+            condition &= Q(panda_id__in=EachOf(valid_ids(self.panda_ids)))
         if self.task_ids:
-            condition &= Q(task_id__in=valid_ids(self.task_ids))
+            condition &= Q(task_id__in=EachOf(valid_ids(self.task_ids)))
         if self.batch_ids:
             condition &= _any_text("reported_batch_id", self.batch_ids) | Q(
                 batch_id__in=self.batch_ids

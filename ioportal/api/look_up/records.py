@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Count
+from django.db.models import Count, Func, TextField
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.flags.models import Flag
+from ioportal.jobs.keys import EachOf
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.reporting.job_exports import PANDA_COLUMNS
 
@@ -20,6 +21,28 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from django.contrib.auth.models import User
+    from django.db.models import QuerySet
+
+    from ioportal.jobs.models import WorkloadJobQuerySet
+
+
+class _IsoTime(Func):
+    """A time in UTC as PanDA writes it; the database formats thousands faster than Python."""
+
+    template = """to_char(%(expressions)s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS')"""
+    output_field = TextField()
+
+
+def _loaded(*columns: str) -> dict[str, str]:
+    """Return the names under which columns are loaded: times are loaded as text."""
+    return {name: f"{name}_text" if name.endswith("_at") else name for name in columns}
+
+
+def _with_texts(rows: QuerySet[Any, Any], columns: dict[str, str]) -> Any:
+    """Return the values of columns as `_loaded` names them."""
+    texts = {alias: _IsoTime(name) for name, alias in columns.items() if alias != name}
+    return rows.annotate(**texts).values(*columns.values())
+
 
 _KB = 1000
 _PERCENT = 100
@@ -49,16 +72,14 @@ _STATISTICS = (
     *(f"count_{kind}" for kind in METADATA_OPERATIONS),
 )
 _EVIDENCE = ("impact_s", "impact_share", "impact_is_estimated")
-_LOADED = (
-    "pk",
-    "batch_id",
-    "array_index",
-    "cluster__name",
-    "cluster__simulated",
-    "node_count",
+_JOB_LOADED = _loaded(
+    *("pk", "batch_id", "array_index", "cluster__name", "cluster__simulated", "node_count"),
     *_JOB_COLUMNS.values(),
     *(f"statistics__{name}" for name in _STATISTICS),
     *(f"evidence__{name}" for name in _EVIDENCE),
+)
+_PANDA_LOADED = _loaded(
+    *PANDA_COLUMNS.values(), "batch_job_id", "cluster__name", "cluster__simulated"
 )
 BATCH_FIELDS = (
     "cluster",
@@ -92,25 +113,26 @@ BATCH_FIELDS = (
 )
 PANDA_FIELDS = (*PANDA_COLUMNS, *BATCH_FIELDS)
 JOB_FIELDS = ("batchid", *_JOB_COLUMNS, *BATCH_FIELDS)
-# Columns that `of_panda_jobs` needs.
-PANDA_LOADED = (*PANDA_COLUMNS.values(), "batch_job_id", "cluster__name", "cluster__simulated")
 _NO_BATCH_JOB: dict[str, Any] = dict.fromkeys(BATCH_FIELDS) | {"flags": [], "shared_batch": False}
 
 
-def of_panda_jobs(user: User, panda_jobs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the records of PanDA jobs, given as values of `PANDA_LOADED`."""
-    rows = _batch_jobs(user, {job["batch_job_id"] for job in panda_jobs} - {None})
-    for job in panda_jobs:
-        own = {name: job[field] for name, field in PANDA_COLUMNS.items()}
+def of_panda_jobs(user: User, panda_jobs: WorkloadJobQuerySet) -> list[dict[str, Any]]:
+    """Return the records of PanDA jobs that a user may see, in their order."""
+    jobs = list(_with_texts(panda_jobs, _PANDA_LOADED))
+    rows = _batch_jobs(user, {job["batch_job_id"] for job in jobs} - {None})
+    records = []
+    for job in jobs:
+        own = {name: job[_PANDA_LOADED[column]] for name, column in PANDA_COLUMNS.items()}
         _, batch = rows.get(job["batch_job_id"], ({}, _NO_BATCH_JOB))
         places = {"cluster": job["cluster__name"], "simulated": job["cluster__simulated"]}
-        yield own | batch | places
+        records.append(own | batch | places)
+    return records
 
 
 def of_batch_jobs(user: User, keys: Collection[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the primary keys and records of batch jobs."""
     for key, (row, batch) in _batch_jobs(user, keys).items():
-        own = {name: row[column] for name, column in _JOB_COLUMNS.items()}
+        own = {name: row[_JOB_LOADED[column]] for name, column in _JOB_COLUMNS.items()}
         yield key, {"batchid": batch["batch_job"], **own, **batch}
 
 
@@ -118,9 +140,9 @@ def _batch_jobs(
     user: User, keys: Collection[int]
 ) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
     """Return the row and the fields `BATCH_FIELDS` of each batch job that a user may see."""
-    visible = Job.objects.visible_to(user).filter(pk__in=keys)
-    rows = {row["pk"]: row for row in visible.values(*_LOADED)}
-    links = WorkloadJob.jobs.through.objects.filter(job__in=rows).order_by()
+    visible = Job.objects.visible_to(user).filter(pk__in=EachOf(list(keys)))
+    rows = {row["pk"]: row for row in _with_texts(visible, _JOB_LOADED)}
+    links = WorkloadJob.jobs.through.objects.filter(job__in=EachOf(list(rows))).order_by()
     inside = dict(links.values_list("job_id").annotate(Count("pk")))
     flags = _flags(user, rows)
     return {
@@ -132,7 +154,7 @@ def _batch_jobs(
 def _flags(user: User, keys: Collection[int]) -> dict[int, list[str]]:
     """Return the rules that flagged jobs, on good data."""
     found: dict[int, list[str]] = {}
-    flags = Flag.objects.visible_to(user).counted().filter(job__in=keys)
+    flags = Flag.objects.visible_to(user).counted().filter(job__in=EachOf(list(keys)))
     for job, rule in flags.order_by("-severity", "rule").values_list("job_id", "rule"):
         if rule not in (rules := found.setdefault(job, [])):
             rules.append(rule)
@@ -140,7 +162,7 @@ def _flags(user: User, keys: Collection[int]) -> dict[int, list[str]]:
 
 
 def _fields(row: dict[str, Any], inside: int, flags: list[str]) -> dict[str, Any]:
-    figure = {name: row[f"statistics__{name}"] for name in _STATISTICS}
+    figure = {name: row[_JOB_LOADED[f"statistics__{name}"]] for name in _STATISTICS}
     impact = {name: row[f"evidence__{name}"] for name in _EVIDENCE}
     duration_s, read, written = (
         figure[name] for name in ("duration_s", "read_bytes", "write_bytes")
