@@ -99,8 +99,8 @@ def scatter(
     points, bins = relation
     title, unit = load
     values = (points.values / size).tolist()
-    tops = (each.band.high if each.band else each.median for each in bins)
-    highest = max([*values, *(top / size for top in tops)], default=0.0)
+    # A wide band would compress the points: it is cut off.
+    highest = max([*values, *(each.median / size for each in bins)], default=0.0)
     rightmost = max([each.high for each in bins], default=1.0)
     number = f",.4~{number_format(highest, chart.unit)[-1]}"
     most = max(points.counts.tolist(), default=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.comparison.results import Scale, Verdict
-from ioportal.reporting import formatting
 from ioportal.reporting.comparison_sentences import change_in_words, sentence, smallest_in_words
 from ioportal.reporting.formatting import lowered
 
@@ -56,7 +55,9 @@ def conclusions(effects: list[tuple[Metric, Effect]]) -> list[str]:
         (True, "Unknown (in brackets: the smallest change that would have been seen)"),
     ):
         names = ", ".join(
-            f"{lowered(metric.title)} ({smallest_in_words(metric, effect) or formatting.UNKNOWN})"
+            f"{lowered(metric.title)} ({smallest})"
+            if (smallest := smallest_in_words(metric, effect))
+            else lowered(metric.title)
             for metric, effect in undetected
             if effect.is_open is is_open
         )

@@ -37,17 +37,17 @@
     return parts.filter(Boolean).flatMap(wrapped);
   }
 
-  // The margin above the plot as drawn: a legend of several lines expands it.
-  async function marginAbove({ data, layout }) {
+  // The margins of the plot as drawn: a legend of several lines, or long labels, expand them.
+  async function drawnMargins({ data, layout }) {
     const sketch = document.createElement("div");
     await Plotly.newPlot(sketch, data, { ...layout, width: WIDTH });
-    const { t } = sketch._fullLayout._size;
+    const { l, t } = sketch._fullLayout._size;
     Plotly.purge(sketch);
-    return t;
+    return { l, t };
   }
 
-  function withTexts({ data, layout }, above, title, caption) {
-    const margin = { ...layout.margin, t: above };
+  function withTexts({ data, layout }, margins, title, caption) {
+    const margin = { ...layout.margin, ...margins };
     const below = caption.length * LINE + MARGIN;
     const place = { xref: "paper", yref: "paper", x: 0, xanchor: "left", xshift: MARGIN - margin.l };
     const text = { ...place, showarrow: false, align: "left", font: { color: layout.font.color } };
@@ -72,8 +72,8 @@
     const plot = figure.querySelector("[data-plot]");
     const printed = window.printedFigure(plot, WIDTH);
     const caption = captionOf(figure, plot, printed.layout);
-    const above = await marginAbove(printed);
-    const image = withTexts(printed, above, textOf(figure.querySelector("h2, h3")), caption);
+    const margins = await drawnMargins(printed);
+    const image = withTexts(printed, margins, textOf(figure.querySelector("h2, h3")), caption);
     const { height } = image.layout;
     const format = button.dataset.image;
     const link = document.createElement("a");

@@ -12,6 +12,8 @@
   };
   const MINUTES = 300_000; // in milliseconds
   const NARROW = 480; // pixels; below, the legend has lines of one or two names each
+  const FEW_TICKS = 4; // fit on a narrow chart
+  const MONTH = 30 * 86_400_000; // in milliseconds
   const FONT_SIZE = 12; // pixels, as in charts/labels.py
   const LEGEND_LINE = 19; // pixels
   const LEGEND_ENTRY = 170; // pixels, of a short name with its symbol
@@ -131,8 +133,16 @@
     };
   }
 
-  // A distance of ticks: a number, or months such as "M3".
+  // Distances of ticks are numbers, or months such as "M3".
   const doubled = (dtick) => (typeof dtick === "number" ? 2 * dtick : `M${2 * dtick.slice(1)}`);
+  const milliseconds = (dtick) => (typeof dtick === "number" ? dtick : MONTH * dtick.slice(1));
+
+  function withFewTicks(xaxis) {
+    const { dtick, range, type } = xaxis;
+    if (type !== "date" || !dtick) return xaxis;
+    const [start, end] = range.map((local) => new Date(local));
+    return (end - start) / milliseconds(dtick) < FEW_TICKS ? xaxis : { ...xaxis, dtick: doubled(dtick) };
+  }
 
   function narrowed({ height, legend, xaxis }, traces, width) {
     const names = traces.filter((trace) => trace.showlegend !== false).length;
@@ -140,7 +150,7 @@
     return {
       height: height + LEGEND_LINE * Math.ceil(names / inLine),
       legend: { ...legend, x: -0.2, entrywidth: 130 },
-      xaxis: xaxis.type === "date" && xaxis.dtick ? { ...xaxis, dtick: doubled(xaxis.dtick) } : xaxis,
+      xaxis: withFewTicks(xaxis),
     };
   }
 

@@ -231,8 +231,8 @@ def days(page: ComparisonPage) -> Part:
     return Part(
         "days",
         f"Daily medians of {lowered(metric.title)}",
-        "By the day of the start, without weights. Band: quartiles. Dashed lines: upgrades of "
-        "servers; dotted lines: bounds of the arms. Lines are interrupted at days without values.",
+        "By the day of the start, without weights. Band: quartiles. Dotted lines: bounds of "
+        "the arms. Lines are interrupted at days without values.",
         charts.daily_medians(
             Quantity(metric.title, unit, _is_log(page)),
             arms,

@@ -64,7 +64,7 @@ class EffectCells:
     def interval(self) -> str:
         """Bounds of the 95 % interval."""
         bounds = (self.effect.low, self.effect.high)
-        return "" if None in bounds else " to ".join(map(self._text, bounds))
+        return formatting.UNKNOWN if None in bounds else " to ".join(map(self._text, bounds))
 
     def _text(self, value: float | None) -> str:
         if value is None or self.effect.scale is Scale.RATIO:
