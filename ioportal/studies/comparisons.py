@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ioportal.studies.population_values import JobValues
     from ioportal.studies.populations import JobKind
 
-_CACHE_VERSION = 3  # to be changed with the classes of results
+_CACHE_VERSION = 4  # to be changed with the classes of results
 _CONTROL_FILTERS = ("cluster", "start", "end")
 _HIDDEN = {Refusal.NO_VALUES, Refusal.NO_SHARED_STRATUM}  # after small groups are left out
 _ANONYMOUS_COVARIATES = frozenset({Covariate.NODES, Covariate.NONE})

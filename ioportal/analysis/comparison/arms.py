@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     Floats: TypeAlias = npt.NDArray[np.float64]
     Ints: TypeAlias = npt.NDArray[np.integer[Any]]
 
+_WEIGHT_STEP = 2.0**-32  # weights are multiples of it: sums of two million weights are exact
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -86,7 +88,8 @@ def balance(arms: Sequence[Arm], min_jobs: int = 1) -> Balance:
 
     The standard share of a stratum is proportional to the harmonic mean of its shares in the arms
     (overlap weights, Li, Morgan and Zaslavsky 2018): strata that are rare in any arm count little,
-    and the order of the arms does not matter. With equal mixes all weights are 1.
+    and the order of the arms does not matter. With equal mixes all weights are 1. Weights are
+    rounded so that their sums do not depend on the order of the jobs.
 
     Args:
         arms: at least one.
@@ -107,5 +110,5 @@ def balance(arms: Sequence[Arm], min_jobs: int = 1) -> Balance:
     harmonic = 1 / (1 / shares).sum(axis=0)
     standard, weights = np.zeros(strata.size), np.zeros(jobs.shape)
     standard[is_shared] = harmonic / harmonic.sum()
-    weights[:, is_shared] = standard[is_shared] / shares
+    weights[:, is_shared] = np.round(standard[is_shared] / shares / _WEIGHT_STEP) * _WEIGHT_STEP
     return Balance(strata, jobs, standard, weights)

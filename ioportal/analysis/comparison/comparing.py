@@ -12,6 +12,7 @@ from scipy import stats
 from ioportal.analysis.comparison.arms import balance
 from ioportal.analysis.comparison.day_samples import cliffs_delta, day_sample
 from ioportal.analysis.comparison.effects import (
+    are_paired,
     daily_test,
     difference,
     estimate,
@@ -255,7 +256,7 @@ def _effect(first: Resampled | None, other: Resampled | None, *, are_runs: bool)
     parts = difference(other, first)
     result = estimate(parts, scale)
     test = run_test(first.sample, other.sample) if are_runs else daily_test(parts, result)
-    return _Tested(effect, result, test)
+    return _Tested(replace(effect, is_paired=are_paired(parts)), result, test)
 
 
 def _scale(*arms: Resampled) -> Scale:
@@ -284,7 +285,9 @@ def _controlled(treated: _Side, control: _Side, number: int) -> _Tested:
     scale = _scale(before, control_before, after, control_after)
     parts = difference(after, control_after) + difference(before, control_before, -1)
     result = estimate(parts, scale)
-    effect = Effect(Verdict.REFUSED, scale=scale, estimate=result.value)
+    effect = Effect(
+        Verdict.REFUSED, scale=scale, estimate=result.value, is_paired=are_paired(parts)
+    )
     return _Tested(effect, result, daily_test(parts, result))
 
 

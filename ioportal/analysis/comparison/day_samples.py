@@ -67,15 +67,26 @@ class DaySample:
     def quantiles(self, shares: Floats) -> Floats:
         """Return weighted quantiles, interpolated linearly (of equal weights, as in numpy).
 
-        Value number k of n, with weight w and the sum C of the weights of smaller values, has the
-        position (C + w (k - 1) / (n - 1)) / (sum of weights).
+        Value number k of n, with weight w and the sum C of the weights of the values before it, has
+        the position (C + w (k - 1) / (n - 1)) / (sum of weights). Equal values have their mean
+        weight, so that the order of the jobs does not matter.
         """
         if self.size == 1:
             return np.full(shares.size, self.values[0])
-        after = self.weights_up_to
-        position = after - self.weights * (1 - np.linspace(0, 1, self.size))
+        weights = self._shared_weights
+        after = weights.cumsum()
+        position = after - weights * (1 - np.linspace(0, 1, self.size))
         quantiles: Floats = np.interp(shares * after[-1], position, self.values)
         return quantiles
+
+    @property
+    def _shared_weights(self) -> Floats:
+        """The mean weight of the jobs with the same value, for each value."""
+        starts = np.flatnonzero(np.diff(self.values, prepend=-np.inf))
+        if starts.size == self.size:
+            return self.weights
+        counts = np.diff(starts, append=self.size)
+        return np.repeat(np.add.reduceat(self.weights, starts) / counts, counts)
 
     @cached_property
     def _starts(self) -> Ints:

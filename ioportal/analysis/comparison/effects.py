@@ -140,12 +140,20 @@ class Part:
 
 
 def difference(arm: Resampled, subtracted: Resampled, sign: int = 1) -> list[Part]:
-    """Return the parts of a difference: one if at least half of all days are common, or two."""
+    """Return the parts of a difference: one if at least half of all days are common, or two.
+
+    With fewer common days, their differences would say little about the medians of all days.
+    """
     days = [each.sample.days[each.sample.day_weights > 0] for each in (arm, subtracted)]
     common = np.intersect1d(days[0], days[1], assume_unique=True).size
     if common >= MIN_DAYS and 2 * common >= max(map(len, days)):
         return [Part(arm, subtracted, sign)]
     return [Part(arm, None, sign), Part(subtracted, None, -sign)]
+
+
+def are_paired(parts: Sequence[Part]) -> bool:
+    """Whether all parts are differences on common days."""
+    return all(part.subtracted for part in parts)
 
 
 @dataclass(frozen=True)

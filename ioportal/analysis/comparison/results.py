@@ -71,6 +71,7 @@ class Effect:
     smallest: float | None = None  # smallest detectable effect: relative, or a difference
     margin: float = MARGIN
     is_within_margin: bool = False  # the interval lies within 1 +- margin
+    is_paired: bool = False  # by common days: of both arms, or of each arm and its control
 
     @property
     def is_change(self) -> bool:

@@ -66,6 +66,7 @@ class ComparisonPage:
     """The comparison of a URL, as far as `user` may see its jobs."""
 
     most, fewest = MOST_ARMS, FEWEST_ARMS
+    fewest_days = MIN_DAYS
     covariates = _COVARIATES
 
     def __init__(self, user: User, query: QueryDict) -> None:
@@ -383,6 +384,15 @@ class ComparisonPage:
         return [
             (arm, conclusions([(each, row.controlled[number]) for each, row in self.compared]))
             for number, arm in enumerate(self.arms[1:])
+        ]
+
+    @property
+    def unpaired(self) -> list[str]:
+        """Titles of metrics whose effect beyond the control is not paired by common days."""
+        return [
+            lowered(metric.title)
+            for metric, row in self.compared
+            if any(not each.refusal and not each.is_paired for each in row.controlled)
         ]
 
     @property

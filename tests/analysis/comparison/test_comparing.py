@@ -190,6 +190,39 @@ def test_a_control_removes_what_happened_to_everyone():
     assert controlled.high / controlled.low < 1.3 < own.high / own.low
 
 
+@pytest.mark.parametrize("days", [12, 5], ids=["most days in common", "few days in common"])
+def test_a_controlled_effect_is_tested_by_common_days_if_they_are_many(days):
+    """Otherwise by the daily medians of all four arms."""
+    rng = np.random.default_rng(17)
+    treated, control = (
+        [
+            arm(rng, jobs=15 * count, days=count, sigma=0.3, first_day=first, shapes=[narrow])
+            for first in (0, 40)
+        ]
+        for count in (days, 14)
+    )
+    logs = [
+        [
+            np.log([statistics.median(side.values["narrow"][side.days == d]) for d in known])
+            for side, known in ((side, side.known_days) for side in sides)
+        ]
+        for sides in (treated, control)
+    ]
+    is_paired = days > 7
+    if is_paired:
+        parts = [own - other[:days] for own, other in zip(*logs, strict=True)]
+    else:
+        parts = [*logs[0], *logs[1]]
+    means = [part.mean() for part in parts]
+    level = means[1] - means[0] - (0 if is_paired else means[3] - means[2])
+    variances = np.array([part.var(ddof=1) / part.size for part in parts])
+    freedom = variances.sum() ** 2 / (variances**2 / [part.size - 1 for part in parts]).sum()
+    [effect] = compare(treated, ["narrow"], control=control).metrics["narrow"].controlled
+
+    assert effect.is_paired is is_paired
+    assert effect.p == pytest.approx(2 * student.sf(abs(level) / variances.sum() ** 0.5, freedom))
+
+
 def test_a_ramp_without_effect_reports_the_smallest_effect():
     """An effect of this size is detected in four of five comparisons."""
     smallest = []
@@ -306,3 +339,26 @@ def test_every_arm_is_compared_with_the_first():
     assert Counter((a.jobs, a.days, a.users, a.largest_user_share) for a in comparison.arms) == {
         (60, 10, 4, 0.25): 3
     }
+
+
+@given(st.integers(0, 10_000), st.sampled_from([60, 700]))
+def test_the_order_of_the_jobs_does_not_matter(seed, jobs):
+    """Many values are equal, with different weights and on different days."""
+    rng = np.random.default_rng(seed)
+    sides = [
+        (rng.integers(0, 40, jobs), first + rng.integers(0, 9, jobs), rng.choice(3, jobs, p=mix))
+        for first, mix in ((0, (0.6, 0.3, 0.1)), (20, (0.2, 0.3, 0.5)))
+    ]
+    orders = [rng.permutation(jobs) for _ in sides]
+    shuffled = [[each[order] for each in side] for side, order in zip(sides, orders, strict=True)]
+    row, other = (x([simple_arm(*side) for side in each]) for each in (sides, shuffled))
+    [effect], [same] = row.effects, other.effects
+
+    assert same.delta == pytest.approx(effect.delta, abs=1e-12)
+    assert (same.estimate, same.low, same.high, same.p) == (
+        effect.estimate, effect.low, effect.high, effect.p
+    )  # fmt: skip
+    for figures, again in zip(row.arms, other.arms, strict=True):
+        assert again.quantiles == figures.quantiles
+        assert again.daily.medians.tolist() == figures.daily.medians.tolist()
+        assert again.mean == pytest.approx(figures.mean)

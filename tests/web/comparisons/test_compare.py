@@ -112,9 +112,21 @@ def test_others_in_the_same_time_are_the_default_control(as_staff, campaign):
 
     assert "Control: all other jobs" in words_of(page)
     assert "At whose expense? The control in the period of After: " in words_of(page)
+    assert "Not paired by day" not in words_of(page)
     # Opens of the others fell twice, so alice's fell twice beyond that.
     assert float(row_of(rows, "opens", "After")["controlled_estimate"]) == pytest.approx(0.5, 0.02)
     assert "Control: all other jobs" not in words_of(as_staff.get(compare(*BOTH, control="none")))
+
+
+def test_a_control_with_few_common_days_is_not_paired(as_staff, campaign):
+    campaign()
+    campaign("bob", (BEFORE, BEFORE // 2))
+    Job.objects.filter(owner="alice", started_at__lt=NOON + timedelta(days=3)).delete()
+    Job.objects.filter(owner="bob", started_at__range=(NOON + timedelta(days=5), CHANGED)).delete()
+    page = words_of(as_staff.get(compare(*BOTH)))
+
+    assert "Not paired by day: duration, nodes, metadata operations, opens" in page
+    assert "or fewer than half of the days, have values of both an arm and its control." in page
 
 
 def test_a_control_can_be_any_population(as_staff, campaign):
