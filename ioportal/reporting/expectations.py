@@ -62,19 +62,22 @@ class Finding:
             return with_causes(sentence(self.metric, self.effect), self.together)
         with_others = f" {together(self.together)}" if self.together else ""
         expected = self.expected or own
-        # Without the expectations of the others, only its own is known.
-        of_all = with_others if self.expected else ""
+        of_all, measured = with_others, " together" if self.together else ""
+        if not self.expected:  # without the expectations of the others, only its own is known
+            of_all, measured = "", with_others
         words = expected.in_words(plural=self.metric.is_plural)
         return (
             f"Expected{of_all}: {lowered(self.metric.title)} {words}. "
-            f"Measured{with_others}: {conclusion(self.metric, self.effect)}."
+            f"Measured{measured}: {conclusion(self.metric, self.effect)}."
             f"{_AGREEMENTS[self.agreement]}"
         )
 
 
 def together(others: Sequence[Neighbour]) -> str:
-    """Return 'together with' the titles of other events."""
-    return f"together with {' and '.join(f'“{each.event.text}”' for each in others)}"
+    """Return 'together with' the titles of other events, hidden if empty, and their dates."""
+    titles = (f"“{each.event.text}”" if each.event.text else "another change" for each in others)
+    names = (f"{title} ({each.day})" for title, each in zip(titles, others, strict=True))
+    return f"together with {' and '.join(names)}"
 
 
 def with_causes(text: str, others: Sequence[Neighbour]) -> str:

@@ -14,7 +14,7 @@ from ioportal.analysis.before_after import LONGEST, Event
 from ioportal.analysis.comparison.results import Scale
 from ioportal.analysis.metrics import ANY_BY_NAME
 from ioportal.reporting.comparison_sentences import sentence
-from ioportal.reporting.expectations import Finding, with_causes
+from ioportal.reporting.expectations import Finding, together, with_causes
 from ioportal.reporting.formatting import lowered, percent, significant
 from ioportal.studies.before_after import Surroundings
 from ioportal.studies.cache import visibility_key
@@ -164,7 +164,13 @@ class MeasuredEffect:
 
     @property
     def remarks(self) -> list[str]:
-        """What else may explain the effect, and unknown values."""
+        """What else may explain the effect, and missing data."""
+        causes = [f"Measured {together([each])}." for each in self.periods.together]
+        return [*causes, *self.missing]
+
+    @property
+    def missing(self) -> list[str]:
+        """Gaps in the data, and unknown values."""
         unknown = []
         if self.figures:
             title = ANY_BY_NAME[self.mitigation.metric].title
@@ -173,7 +179,7 @@ class MeasuredEffect:
                 if arm.unknown > _MANY_UNKNOWN * total:
                     share = percent(arm.unknown / total, 0)
                     unknown.append(f"{title}: unknown for {share} % of the jobs {name}.")
-        return [*self.periods.remarks, *unknown]
+        return [*self.periods.gaps, *unknown]
 
 
 def measure(mitigations: Iterable[Mitigation], user: User) -> list[MeasuredEffect]:

@@ -6,8 +6,9 @@ results.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -22,16 +23,19 @@ from ioportal.analysis.metrics import BY_NAME, Source
 from ioportal.analysis.populations import MIN_GROUP
 from ioportal.flags.models import Case
 from ioportal.reporting import mitigation_effects
+from ioportal.reporting.expectations import together
 from ioportal.studies import scopes
 from ioportal.studies.models import Mitigation
+from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ioportal.analysis.comparison.results import Effect
     from ioportal.reporting.mitigation_effects import MeasuredEffect
+    from ioportal.studies.before_after import Neighbour
 
-_KEY = "mitigation-effect"
+_KEY = "mitigation-effect-2"  # to be changed with `PastEffect`
 _CACHED = timedelta(days=30)
 _MEASURED_AGAIN = timedelta(days=1)  # while data arrives
 _LISTED = 10
@@ -46,7 +50,8 @@ class PastEffect:
 
     Args:
         text: the effect as a sentence, or why there is none.
-        remarks: about the measurement, for example other changes at the same time.
+        missing: gaps in the data, and unknown values.
+        together: other events whose effects are part of it.
         has_helped: whether the expected metric changed significantly, as expected.
         strength: ratio of the larger to the smaller median; 1: unknown.
         facts: of the mitigation, on which the effect depends.
@@ -54,7 +59,8 @@ class PastEffect:
     """
 
     text: str
-    remarks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    together: tuple[Neighbour, ...] = ()
     has_helped: bool = False
     strength: float = 1.0
     facts: tuple[object, ...] = ()
@@ -80,7 +86,8 @@ def measure_next(limit: int) -> int:
         mitigation = measured.mitigation
         result = PastEffect(
             measured.text,
-            measured.periods.remarks,
+            tuple(measured.missing),
+            measured.periods.together,
             _has_helped(measured),
             _strength(measured.effect),
             _facts(mitigation),
@@ -100,22 +107,41 @@ def for_case(case: Case) -> list[tuple[Mitigation, PastEffect]]:
 
 
 def that_helped(case: Case) -> list[str]:
-    """Return what helped with the same kind of finding, at most two, without names.
+    """Return what helped with the same kind of finding, at most two, without names of users.
 
-    Only significant effects on at least ten jobs before and after count.
+    Only significant effects on at least ten jobs before and after count. Other mitigations that
+    were measured together are named by their titles if all users may see these.
     """
     fit = [
         each
         for each in _past(case)
         if _fits(case, each) and each.kind not in _OF_STAFF and each.reverted_at is None
     ]
-    lines: dict[str, str] = {}  # changes that were measured together have the same effect
+    helped: dict[str, tuple[Mitigation, PastEffect]] = {}
     for mitigation, effect in _with_effects(fit):
-        if effect.has_helped:
-            together = ", with other changes" if effect.remarks else ""
-            kind = mitigation.get_kind_display().capitalize()
-            lines.setdefault(effect.text, f"{kind}{together}: {effect.text}")
-    return list(lines.values())[:_QUOTED]
+        if effect.has_helped:  # changes that were measured together have the same effect
+            helped.setdefault(effect.text, (mitigation, effect))
+    return [_quoted(*pair) for pair in islice(helped.values(), _QUOTED)]
+
+
+def _quoted(mitigation: Mitigation, effect: PastEffect) -> str:
+    """Return what helped, with titles that all users may see."""
+    causes = f" {together(_for_all_users(effect.together))}" if effect.together else ""
+    return visible(f"{mitigation.get_kind_display().capitalize()}{causes}: {effect.text}")
+
+
+def _for_all_users(others: Iterable[Neighbour]) -> list[Neighbour]:
+    """Return events without the titles of mitigations that not all users may see."""
+    keys = [other.key for other in others if other.key]
+    public = set(
+        Mitigation.objects.filter(pk__in=keys, is_public=True).values_list("pk", flat=True)
+    )
+    return [
+        other
+        if other.key is None or other.key in public
+        else replace(other, event=replace(other.event, text=""))
+        for other in others
+    ]
 
 
 def _past(case: Case) -> Iterable[Mitigation]:

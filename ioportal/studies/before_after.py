@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from django.http import QueryDict
+from django.utils import timezone
 
 from ioportal.analysis.before_after import Event, NoPeriods, periods
 from ioportal.analysis.metrics import METRICS
@@ -32,30 +33,40 @@ _COUNTED = {metric.name for metric in METRICS if metric.is_counted}
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another event that may concern the jobs of a mitigation; without a mitigation, an upgrade."""
+    """Another event that may concern the jobs of a mitigation.
+
+    Args:
+        event: the event.
+        key: of the mitigation that began or was reverted; None: a server upgrade.
+        metric: the metric on which an effect is expected; "": none.
+        effect: the expected effect on this metric.
+    """
 
     event: Event
-    mitigation: Mitigation | None = None
-    is_revert: bool = False
+    key: int | None = None
+    metric: str = ""
+    effect: ExpectedRatio | None = None
 
     def expected(self, metric: str) -> ExpectedRatio | None:
         """Return the expected effect on a metric; None: unknown."""
-        if self.mitigation is None or self.mitigation.metric != metric:
-            return None
-        expected = self.mitigation.expected
-        return expected.inverse if expected and self.is_revert else expected
+        return self.effect if self.metric == metric else None
+
+    @property
+    def day(self) -> str:
+        """The local date of its start: '10 Sep 2026'."""
+        return f"{timezone.localtime(self.event.start):%-d %b %Y}"
 
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """Two queries of the jobs of a mitigation, before it and after it, with remarks.
+    """Two queries of the jobs of a mitigation, before it and after it, with what else may matter.
 
     `reason`: why there are none; "" otherwise.
     """
 
     before: str = ""
     after: str = ""
-    remarks: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()  # in the data of the periods, as sentences
     reason: str = ""
     spans: tuple[Period, ...] = ()
     together: tuple[Neighbour, ...] = ()  # measured together with the mitigation
@@ -87,9 +98,8 @@ class Surroundings:
         both = (result.before, result.after)
         before, after = (scopes.within(mitigation.scope, *period) for period in both)
         together = tuple(neighbours[event] for event in result.together)
-        causes = [f"Measured together with: {each.event.text}." for each in together]
-        gaps = list(_gaps(both)) if mitigation.metric in _COUNTED else []
-        return BeforeAfter(before, after, (*causes, *gaps), spans=both, together=together)
+        gaps = tuple(_gaps(both)) if mitigation.metric in _COUNTED else ()
+        return BeforeAfter(before, after, gaps, spans=both, together=together)
 
     @cached_property
     def _mitigations(self) -> list[Mitigation]:
@@ -117,11 +127,12 @@ class Surroundings:
         """
         for other in self._mitigations:
             if other != mitigation and scopes.may_overlap(other.scope, scope):
-                yield Neighbour(Event(other.started_at, other.complete_at, other.title), other)
+                about = (other.pk, other.metric)
+                begun = Event(other.started_at, other.complete_at, other.title)
+                yield Neighbour(begun, *about, other.expected)
                 if at := other.reverted_at:
-                    yield Neighbour(
-                        Event(at, at, f"{other.title} (reverted)"), other, is_revert=True
-                    )
+                    undone = other.expected and other.expected.inverse
+                    yield Neighbour(Event(at, at, f"{other.title} (reverted)"), *about, undone)
         yield from map(Neighbour, self._upgrades)
 
     @property

@@ -27,7 +27,7 @@ from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.web.comparisons import charts, moved_load, presets
 from ioportal.web.comparisons.query import FEWEST_ARMS, ComparisonQuery
 from ioportal.web.comparisons.table import ArmRow, EffectCells, controlled_values, effect_values
-from ioportal.web.comparisons.warnings import warnings
+from ioportal.web.comparisons.warnings import mitigations, warnings
 from ioportal.web.populations.references import read
 
 if TYPE_CHECKING:
@@ -253,6 +253,21 @@ class ComparisonPage:
         }
         return list(by_event.values())
 
+    @property
+    def other_mitigations(self) -> list[Neighbour]:
+        """Mitigations that may explain a difference, other than the one that is compared."""
+        span = self.span
+        return [
+            each
+            for each in self.neighbours
+            if each.key and span and each.event.end > span.start and each.event.start < span.end
+        ]
+
+    @property
+    def another_mitigation(self) -> str:
+        """What the other mitigations are called."""
+        return "Another mitigation" if self.query.mitigation else "Mitigation"
+
     @cached_property
     def finding(self) -> Finding | None:
         """The effect on the expected metric of the mitigation whose periods are compared."""
@@ -457,7 +472,7 @@ class ComparisonPage:
             "margin": self.query.margin,
             "expectation": self.finding.text if self.finding else None,
             "conclusions": {arm.name: sentences for arm, sentences in self.verdicts},
-            "warnings": self.warnings,
+            "warnings": [*mitigations(self), *self.warnings],
             "load": [
                 {"place": place.name, "kind": place.kind, "operations_per_second": place.rates}
                 for place in self.places

@@ -21,21 +21,18 @@ _UNEQUAL_LENGTH = 1.5
 
 
 def warnings(page: ComparisonPage) -> list[str]:
-    """Return the warnings of a comparison with results."""
-    checks = (_mitigations, _shared, _cautions, _lengths, _load, _gaps, _upgrades)
+    """Return the warnings of a comparison with results, without other mitigations."""
+    checks = (_shared, _cautions, _lengths, _load, _gaps, _upgrades)
     return [warning for check in checks for warning in check(page)]
 
 
-def _mitigations(page: ComparisonPage) -> Iterator[str]:
-    """Name the mitigations that may explain a difference, other than the one that is compared."""
-    another = "Another mitigation" if page.query.mitigation else "Mitigation"
-    for neighbour in page.neighbours:
-        event = neighbour.event
-        if neighbour.mitigation is None or not page.span:
-            continue
-        if event.end > page.span.start and event.start < page.span.end:
-            at = f"{timezone.localtime(event.start):%-d %b %Y %H:%M}"
-            yield f"{another} on {at}: {event.text}. The difference may include its effect."
+def mitigations(page: ComparisonPage) -> Iterator[str]:
+    """Yield warnings about the mitigations that may explain a difference."""
+    for neighbour in page.other_mitigations:
+        yield (
+            f"{page.another_mitigation}: {neighbour.event.text} ({neighbour.day}). "
+            "The difference may include its effect."
+        )
 
 
 def _shared(page: ComparisonPage) -> Iterator[str]:

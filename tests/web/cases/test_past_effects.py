@@ -9,7 +9,7 @@ from ioportal.reporting import past_effects
 from ioportal.studies.models import Mitigation
 from tests.logs import at
 from tests.web.mitigations.rows import DAY, change_run_time, log
-from tests.web.reading import words_of
+from tests.web.reading import text_of, words_of
 
 CHANGED_AT = at("00:00") - 4 * DAY
 TITLE = "alice cleaned the search path"
@@ -53,6 +53,21 @@ def test_mails_quote_what_helped_without_names(case, fix):
     assert line.startswith("Environment clean-up: Duration fell 4.0")
     assert "(3." in line
     assert "alice" not in line
+
+
+def test_a_joint_effect_names_the_other_mitigations(case, fix, as_staff):
+    """In mails, only those that all users may see."""
+    other = log(title="Faster disks", started_at=CHANGED_AT + 2 * DAY, scope="user=alice")
+    past_effects.measure_next(5)
+    page = text_of(as_staff.get(f"/cases/{case.pk}/"))
+
+    assert f'<a href="/mitigations/{other.pk}/">Faster disks</a> (3 Jul 2017).' in page
+    for is_public, name in ((False, "another change"), (True, "“Faster disks”")):
+        Mitigation.objects.filter(pk=other.pk).update(is_public=is_public)
+        [line] = past_effects.that_helped(case)
+        assert line.startswith(
+            f"Environment clean-up together with {name} (3 Jul 2017): Duration fell 4."
+        )
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_changes_close_together_are_measured_as_one(as_staff):
     log(title=HOSTILE, started_at=CHANGED_AT + 2 * DAY, scope="name=relax")
     page = as_staff.get(f"/mitigations/{fix.pk}/")
 
-    assert "Measured together with: </script>" in words_of(page).replace("&lt;", "<")
+    assert "Measured together with </script>" in words_of(page).replace("&lt;", "<")
     assert HOSTILE not in text_of(page)
 
 
@@ -68,7 +68,7 @@ def test_effects_close_together_have_a_joint_expectation_and_single_steps(as_sta
     Job.objects.all().delete()
     change_run_time(cluster, halfway=2)
     first = expect_duration(title="First", factor=0.5)
-    expect_duration(title="Second", factor=0.5, started_at=CHANGED_AT + 2 * DAY)
+    second = expect_duration(title="Second", factor=0.5, started_at=CHANGED_AT + 2 * DAY)
     conclusions = {
         row["title"]: row["conclusions"]
         for row in json_of(as_staff.get(f"{CATALOGUE}?format=json"))["rows"]
@@ -76,19 +76,24 @@ def test_effects_close_together_have_a_joint_expectation_and_single_steps(as_sta
     compared = as_staff.get(f"/mitigations/{first.pk}/").context["page"].measured.compare_url
     words = words_of(as_staff.get(compared))
 
-    for title, other, day in (("First", "Second", "1 July"), ("Second", "First", "3 July")):
+    for title, other, day, of_other in (
+        ("First", "Second", "1 July", "3 Jul 2017"), ("Second", "First", "3 July", "1 Jul 2017")
+    ):  # fmt: skip
         joint, single = conclusions[title]
         assert joint.startswith(
-            f"Expected together with “{other}”: duration falls 4\u00d7. "
-            f"Measured together with “{other}”: fell 4.0"
+            f"Expected together with “{other}” ({of_other}): duration falls 4\u00d7. "
+            "Measured together: fell 4.0"
         )
         assert joint.endswith("). As expected.")
         factor = re.match(r"This mitigation alone: daily medians fell (.*)\u00d7 on ", single)[1]
         assert float(factor) == pytest.approx(2, rel=0.15)
         assert f" on {day} (from daily medians, without an interval" in single
     assert conclusions["First"][0] in words
-    assert "Another mitigation on 3 Jul 2017 00:00: Second." in words
-    assert "Another mitigation on 1 Jul" not in words
+    link = f'<a href="/mitigations/{second.pk}/">Second</a> (3 Jul 2017).'
+    for path in (compared, f"/mitigations/{first.pk}/", CATALOGUE):
+        assert link in text_of(as_staff.get(path))
+    assert "Another mitigation: Second (3 Jul 2017)." in words
+    assert "Another mitigation: First" not in words
 
 
 def test_a_mitigation_without_metric_has_the_main_effects(as_staff):
