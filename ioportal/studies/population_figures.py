@@ -36,7 +36,7 @@ class Figures:
     batch_jobs: int  # distinct batch jobs of PanDA jobs
     by_quality: dict[str, int]  # number of jobs by data quality of the batch job
     values: dict[str, Numbers]
-    owners: Integers  # a number for the owner of each job
+    owners: Integers  # a number for the owner of each job; empty: not read
     by_state: dict[str, int] = field(default_factory=dict)
 
 
@@ -48,12 +48,15 @@ def _ascending(values: Numbers) -> Numbers:
 def _counts(
     jobs: JobQuerySet | WorkloadJobQuerySet, owner: str, **others: Aggregate
 ) -> dict[str, Any]:
+    """Return the counts of jobs, and a number for the owner of each job if `owner` has a name."""
     is_simulated = Q(cluster__in=Cluster.objects.filter(simulated=True))
-    owners = Packed(Hash(owner), ">i8")
+    owners = Packed(Hash(owner), ">i8") if owner else None
+    read = others | ({"owners": owners} if owners else {})
     counts = jobs.order_by().aggregate(
-        jobs=Count("pk"), simulated=Count("pk", filter=is_simulated), owners=owners, **others
+        jobs=Count("pk"), simulated=Count("pk", filter=is_simulated), **read
     )
-    return counts | {"owners": owners.unpack(counts["owners"])}
+    numbers = owners.unpack(counts["owners"]) if owners else np.zeros(0, dtype=np.int64)
+    return counts | {"owners": numbers}
 
 
 def metric_values(jobs: JobQuerySet, metrics: Sequence[str]) -> dict[str, Numbers]:
@@ -71,15 +74,15 @@ def _metric_values(
     return values, results
 
 
-def batch_job_figures(jobs: JobQuerySet, metrics: Sequence[str]) -> Figures:
-    """Return the figures of batch jobs."""
+def batch_job_figures(jobs: JobQuerySet, metrics: Sequence[str], *, owners: bool) -> Figures:
+    """Return the figures of batch jobs, with their owners if wanted."""
     statistics = JobStatistics.objects.all()
     if jobs.query.has_filters():  # without filters a join is unnecessary
         statistics = statistics.filter(job__in=jobs)
     by_quality = {quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES}
     values, results = _metric_values(statistics, metrics, **by_quality)
     # Counted afterwards: a job that arrives in between has unknown values.
-    counts = _counts(jobs, "owner")
+    counts = _counts(jobs, "owner" if owners else "")
     return Figures(
         **counts,
         batch_jobs=counts["jobs"],
@@ -88,7 +91,9 @@ def batch_job_figures(jobs: JobQuerySet, metrics: Sequence[str]) -> Figures:
     )
 
 
-def panda_job_figures(jobs: WorkloadJobQuerySet, metrics: Sequence[str]) -> Figures:
+def panda_job_figures(
+    jobs: WorkloadJobQuerySet, metrics: Sequence[str], *, owners: bool
+) -> Figures:
     """Return the figures of PanDA jobs; each has all figures of its batch job."""
     inside = Packed("inside", ">i8")
     keys = Packed("batch_job", ">i8")
@@ -104,7 +109,7 @@ def panda_job_figures(jobs: WorkloadJobQuerySet, metrics: Sequence[str]) -> Figu
     own = {name: Packed(FIGURES[name], ">f8") for name in metrics if name in FIGURES}
     states = jobs.order_by().values_list("state").annotate(count=Count("pk"))
     by_state = dict(states.order_by("-count", "state"))
-    counts = _counts(jobs, "user", **own)
+    counts = _counts(jobs, "user" if owners else "", **own)
     values = {name: _ascending(packed.unpack(counts.pop(name))) for name, packed in own.items()}
     for name, (holders, shared_values) in shared.values.items():
         ascending = np.argsort(shared_values)

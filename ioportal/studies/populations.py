@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from django.db.models import (
@@ -47,6 +47,12 @@ if TYPE_CHECKING:
 _CACHE_VERSION = 5  # to be changed with the classes below
 
 
+class _FiguresOf(Protocol):
+    """Reads the figures of jobs; owners only if other users' jobs are among them."""
+
+    def __call__(self, jobs: Any, metrics: Sequence[str], *, owners: bool) -> Figures: ...
+
+
 @dataclass(frozen=True)
 class JobKind:
     """A kind of jobs: batch jobs or PanDA jobs."""
@@ -56,7 +62,7 @@ class JobKind:
     plural: str
     filter_set: type[JobFilter | PandaFilter]
     model: type[Job | WorkloadJob]
-    figures: Callable[[Any, Sequence[str]], Figures]
+    figures: _FiguresOf
     values: Callable[[Any, Sequence[str], Covariate], JobValues]
     bounds: dict[str, tuple[str, str]]  # metrics with histograms, and their filters
     anonymous_filters: frozenset[str]  # filters that cannot single out another user
@@ -198,7 +204,7 @@ def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Compari
 
 def _figures(selected: Selection, metrics: Sequence[str]) -> Figures:
     """Compute the figures of a population; figures of other users are coarsened."""
-    figures = selected.kind.figures(selected.jobs, metrics)
+    figures = selected.kind.figures(selected.jobs, metrics, owners=selected.is_anonymous)
     if not selected.is_anonymous:
         return figures
     values = {name: coarsened(values) for name, values in figures.values.items()}
