@@ -28,6 +28,7 @@ _VALID = timedelta(days=60)
 _MAX_ANSWERS = 20  # to a mail
 _SIGNER = Signer(salt="ioportal.alerts.answers")
 _PLACE = "YOUR-KEY"
+FIXED = f"{Answer.Kind.FIXED.label}."  # at the start of the entry in a case's history
 PLACES: Mapping[str, str] = {
     kind.value: f"{settings.PORTAL_URL}/answers/{_PLACE}/{kind.value}/" for kind in Answer.Kind
 }

@@ -1,18 +1,26 @@
-"""What changed since a mail: a measure of the recipient's jobs before and after it."""
+"""What changed since a mail: jobs like the flagged ones, before and after a change.
+
+Like the flagged jobs are those of the case's owner and application in their size classes. The
+change is the latest one with a measured effect: the mail itself, an answer "It is fixed", or a
+mitigation. Periods, weights and tests are those of comparisons (docs/comparisons.md).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 from django.db.models import Q
 
 from collectors.tables import UTC_US
-from ioportal.alerts.outcomes import Outcome, is_lifted, outcome
-from ioportal.analysis.metrics import Source
+from ioportal.alerts import changes
+from ioportal.alerts.compared_jobs import compared
+from ioportal.alerts.outcomes import Outcome, is_clear, is_lifted, outcome
+from ioportal.analysis.before_after import LONGEST
+from ioportal.analysis.metrics import BY_NAME, Metric, Source
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.evidence import JOB_EVIDENCE
 from ioportal.flags import evidence
@@ -20,17 +28,19 @@ from ioportal.flags.group_evidence import LOOK_BACK
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import most_at_once
-from ioportal.reporting import formatting
-from ioportal.reporting.flag_values import unit_by
+from ioportal.studies.population_values import local_days, size_classes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
+    from ioportal.alerts.changes import Changes
+    from ioportal.alerts.compared_jobs import Compared
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.models import Case
 
-BEFORE = timedelta(days=14)  # of the mail: jobs to compare with
+    Findings = Collection[tuple[datetime, datetime]]  # start of the job, latest data
+
 # Of a rule about impact, which is null for calm jobs, and of a rule whose measure is not of jobs.
 _LOAD, _TOTAL = "peak_metadata_rate", "metadata_operations"
 
@@ -60,14 +70,26 @@ class Mailed:
         measure = self.rule.measure if self.rule else _TOTAL
         return measure if measure in JOB_EVIDENCE else _TOTAL
 
+    @property
+    def metrics(self) -> list[Metric]:
+        """The measure, and metadata operations."""
+        return [self._metric(name) for name in dict.fromkeys([self.measure, _TOTAL])]
+
+    def _metric(self, name: str) -> Metric:
+        if name in BY_NAME:
+            return BY_NAME[name]
+        assert self.rule  # noqa: S101  (it is the measure of the rule)
+        threshold = self.rule.thresholds[name]
+        return Metric(name, threshold.title, threshold.unit, self.rule.source, "")
+
 
 @dataclass(frozen=True)
 class Calm:
     """The time without findings on a case's jobs.
 
     Args:
-        since: the time of the mail, or of the latest finding since then.
-        jobs: that started since then and have ended, with good data.
+        since: end of the change, or the latest finding since then.
+        jobs: like the flagged ones, that started since then and have ended, with good data.
         at_once: how many of them ran at the same time.
     """
 
@@ -78,32 +100,24 @@ class Calm:
 
 @dataclass(frozen=True)
 class Effect:
-    """Medians of figures of the case's jobs before and after a mail, and the calm since then.
-
-    A job that ran when the mail was sent belongs to those before it: the mail could not change it.
+    """What changed in jobs like the flagged ones since a mail, and the calm since then.
 
     Args:
         mailed: the case and the time of the mail.
-        jobs_before: with good data, within `BEFORE`.
-        jobs_after: with good data.
-        before: median of the measure; None: no jobs.
-        after: the same of the jobs since the mail.
-        operations: medians of the metadata operations of a job, before and after.
+        compared: the jobs before and after the latest change with an effect.
+        recurrences: findings on jobs since this change.
         calm: the time without findings.
     """
 
     mailed: Mailed
-    jobs_before: int
-    jobs_after: int
-    before: float | None
-    after: float | None
-    operations: tuple[float | None, float | None]
+    compared: Compared
+    recurrences: int
     calm: Calm
 
     @property
     def outcome(self) -> Outcome:
         """What became of the problem."""
-        return outcome(self.before, self.after, self.jobs_after)
+        return outcome(self.compared.main, self.recurrences)
 
     def is_lifted(self, now: datetime, after: timedelta) -> bool:
         """Return whether the request of the mail no longer applies, `after` a time of calm."""
@@ -112,36 +126,42 @@ class Effect:
     @property
     def text(self) -> str:
         """The effect in words."""
-        measure = self.mailed.measure
-        changes = [self._change(measure, self.before, self.after)]
-        if measure != _TOTAL:
-            changes.append(self._change(_TOTAL, *self.operations))
-        many = f"median of {self.jobs_before:,} before, {self.jobs_after:,} since then"
-        return f"{'; '.join(changes)} ({many})"
-
-    def _change(self, measure: str, before: float | None, after: float | None) -> str:
-        unit = unit_by(self.mailed.rule, measure)
-        if unit is None:
-            return formatting.UNKNOWN
-        was, is_now = (formatting.with_unit(value, unit) for value in (before, after))
-        values = f"{was} → {is_now} a job"
-        if before is None or not after or after >= before:
-            return values
-        return f"{values}, {formatting.significant(before / after)} times less"
+        if self.outcome is not Outcome.RECURRED:
+            return self.compared.text
+        times = "once" if self.recurrences == 1 else f"{self.recurrences:,} times"
+        return f"found again {times} since then; {self.compared.text}"
 
 
 def effects(mailed: Collection[Mailed], now: datetime) -> list[Effect]:
-    """Return the effect of each mail on the jobs of its case, in the same order.
-
-    A case's jobs are those of its owner, and of its application if it has one.
-    """
+    """Return the effect of each mail on the jobs of its case, in the same order."""
     if not mailed:
         return []
-    frame = _finished_jobs(
-        {each.case.owner for each in mailed}, min(each.at for each in mailed) - BEFORE, now
+    cases = [each.case for each in mailed]
+    jobs = _finished_jobs(
+        {case.owner for case in cases}, min(each.at for each in mailed) - LONGEST, now
     )
-    found = _findings(mailed, now)
-    return [_effect(each, frame, found[each.case.pk]) for each in mailed]
+    sizes, found, log = _flagged_sizes(cases), _findings(mailed, now), changes.Log(cases)
+    return [
+        _effect(
+            each,
+            _like_flagged(jobs, each, sizes[each.case.pk]),
+            found[each.case.pk],
+            log.changes(each.case, each.at, now),
+            now,
+        )
+        for each in mailed
+    ]
+
+
+def _flagged_sizes(cases: Collection[Case]) -> dict[int, set[int]]:
+    """Return the size classes of the flagged jobs of each case."""
+    sizes: dict[int, set[int]] = defaultdict(set)
+    flags = Flag.objects.counted().filter(case__in={case.pk for case in cases}, job__isnull=False)
+    rows = list(flags.order_by().values_list("case", "job__node_count").distinct())
+    classes = size_classes(np.array([nodes for _, nodes in rows])).tolist()
+    for (case, _), size in zip(rows, classes, strict=True):
+        sizes[case].add(size)
+    return sizes
 
 
 def _findings(
@@ -170,42 +190,51 @@ def _findings(
 def _finished_jobs(owners: Collection[str], start: datetime, end: datetime) -> pl.DataFrame:
     """Return the evidence of the good jobs of some users that ran and ended in [start, end).
 
-    The column `started` is their start.
+    More columns: `started`, `day` (number of the local day of the start), and `size` (class).
     """
     jobs = Job.objects.filter(owner__in=owners, ended_at__gte=start, ended_at__lt=end)
     starts = {str(key): at for key, at in jobs.values_list("pk", "started_at") if at}
     frame = evidence.for_jobs([int(key) for key in starts], usual_on=None).frame
-    good = frame.filter(pl.col("quality") == JobStatistics.Quality.GOOD.value)
-    return good.with_columns(
+    good = frame.filter(pl.col("quality") == JobStatistics.Quality.GOOD.value).with_columns(
         started=pl.col("subject").replace_strict(starts, return_dtype=UTC_US, default=None)
     )
+    return good.with_columns(
+        day=pl.Series(local_days(good["started"].dt.epoch("us").to_numpy())),
+        size=pl.Series(size_classes(good["node_count"].fill_null(0).cast(pl.Int64).to_numpy())),
+    )
+
+
+def _like_flagged(jobs: pl.DataFrame, mailed: Mailed, sizes: set[int]) -> pl.DataFrame:
+    """Return the jobs of a case's owner and application, of sizes that were flagged."""
+    like = jobs.filter(pl.col("owner") == mailed.case.owner, pl.col(mailed.measure).is_not_null())
+    if mailed.case.application:
+        like = like.filter(pl.col("application") == mailed.case.application)
+    return like.filter(pl.col("size").is_in(list(sizes))) if sizes else like
 
 
 def _effect(
-    mailed: Mailed,
-    jobs: pl.DataFrame,
-    found: Collection[tuple[datetime, datetime]],
+    mailed: Mailed, like: pl.DataFrame, found: Findings, possible: Changes, now: datetime
 ) -> Effect:
-    case, measure = mailed.case, pl.col(mailed.measure)
-    ended, started = pl.col("until"), pl.col("started")
-    own = jobs.filter(pl.col("owner") == case.owner, measure.is_not_null())
-    if case.application:
-        own = own.filter(pl.col("application") == case.application)
-    before = own.filter(ended >= mailed.at - BEFORE, started < mailed.at)
-    after = own.filter(started >= mailed.at)
-    since = max([mailed.at, *(until for at, until in found if at >= mailed.at)])
-    calm = own.filter(started >= since)
+    result = _measured(mailed, like, possible, now)
+    since = max([result.since, *(until for at, until in found if at >= mailed.at)])
+    calm = like.filter(pl.col("started") >= since)
+    at_once = most_at_once(calm.select("started", "until").iter_rows())
     return Effect(
         mailed,
-        len(before),
-        len(after),
-        _median(before[mailed.measure]),
-        _median(after[mailed.measure]),
-        operations=(_median(before[_TOTAL]), _median(after[_TOTAL])),
-        calm=Calm(since, len(calm), most_at_once(calm.select("started", "until").iter_rows())),
+        result,
+        sum(at >= result.since for at, _ in found),
+        Calm(since, len(calm), at_once),
     )
 
 
-def _median(values: pl.Series) -> float | None:
-    median: Any = values.median()
-    return None if median is None else float(median)
+def _measured(mailed: Mailed, like: pl.DataFrame, possible: Changes, now: datetime) -> Compared:
+    """Return the latest change with an effect, else the latest with a clear result, else any.
+
+    A later change without an effect leaves the effect of an earlier one as it is.
+    """
+    results = [
+        compared(like, mailed.metrics, possible, change, now) for change in possible.candidates
+    ]
+    clear = [each for each in results if is_clear(each.main)]
+    changed = [each for each in clear if each.main and each.main.effects[0].is_change]
+    return [*changed, *clear, *results][0]

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.utils import timezone
 
 from ioportal.alerts import answers, compose
-from ioportal.alerts.outcomes import Step
+from ioportal.alerts.compared_jobs import day_of
+from ioportal.alerts.outcomes import Outcome, Step
 from ioportal.reporting.formatting import rough_duration
 from ioportal.visible_text import visible
 
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from ioportal.site.models import UserAccount
 
 _SUBJECT = 200  # characters in the database
+_SAMPLE = "Sample: "
+_STATES = {  # the worst first
+    Outcome.UNCHANGED: "They have not improved since then.",
+    Outcome.RECURRED: "The same was found again since then.",
+    Outcome.PARTLY: "They have improved since then, but by less than half.",
+    Outcome.UNKNOWN: "Whether they have improved since then is unclear.",
+    Outcome.IMPROVED: "They have improved since then.",
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,11 @@ class FollowedCase:
         return visible(self.effect.mailed.case.title)
 
     @property
+    def causes(self) -> list[str]:
+        """What happened between the jobs before and after, in the order of time."""
+        return [visible(each.text) for each in self.effect.compared.causes]
+
+    @property
     def link(self) -> str:
         """The address of the case's page."""
         return f"{settings.PORTAL_URL}/cases/{self.effect.mailed.case.pk}/"
@@ -55,7 +68,7 @@ class FollowedCase:
         calm = self.effect.calm
         return (
             f"Safe up to {calm.at_once:,} of these jobs in parallel, the highest number seen since "
-            f"{_day(calm.since)}: {calm.jobs:,} jobs ran without such a finding. "
+            f"{day_of(calm.since)}: {calm.jobs:,} jobs ran without such a finding. "
             "If you run more, please increase the number step by step."
         )
 
@@ -70,6 +83,7 @@ class FollowedMail:
         is_simulated: whether it was about simulated data.
         answer: the latest answer to it.
         calm_time: time without findings after which its request no longer applies.
+        is_sample: whether it would not be written: a sample of its wording.
     """
 
     subject: str
@@ -77,18 +91,20 @@ class FollowedMail:
     is_simulated: bool
     answer: Answer | None
     calm_time: timedelta
+    is_sample: bool = False
 
 
 def content(
     step: Step, mail: FollowedMail, about: Sequence[FollowedCase], account: UserAccount
 ) -> Content:
     """Return the follow-up of a mail: thanks, the green light or a reminder."""
+    sent_on, name = day_of(mail.sent_at), visible(account.name)
     context = {
-        "subject": f"Re: {mail.subject}"[:_SUBJECT],
+        "subject": f"{_SAMPLE if mail.is_sample else ''}Re: {mail.subject}"[:_SUBJECT],
         "name": visible(account.greeting_name),
-        "account": visible(account.name),
-        "sent_on": _day(mail.sent_at),
-        "is_thanks": step in {Step.THANKS, Step.GREEN_LIGHT},
+        "opening": _opening(step, sent_on, name, about),
+        "is_sample": mail.is_sample,
+        "is_reminder": step is Step.REMINDER,
         "is_green_light": step is Step.GREEN_LIGHT,
         "answer": _in_words(mail.answer) if mail.answer else "",
         "cases": about,
@@ -99,11 +115,15 @@ def content(
     return compose.rendered("alerts/follow_up", context)
 
 
+def _opening(step: Step, sent_on: str, account: str, about: Sequence[FollowedCase]) -> str:
+    """Return the first sentences of a follow-up, which claim no more than its cases show."""
+    outcomes = {each.effect.outcome for each in about}
+    if step is not Step.REMINDER and outcomes - {Outcome.UNKNOWN} == {Outcome.IMPROVED}:
+        return f"Thank you: your jobs have improved since our mail of {sent_on}."
+    state = next(text for outcome, text in _STATES.items() if outcome in outcomes)
+    return f"We wrote to you on {sent_on} about jobs of your account {account}. {state}"
+
+
 def _in_words(answer: Answer) -> str:
     comment = f" {visible(answer.comment)}" if answer.comment else ""
-    return f"{_day(answer.at)}: {answer.get_kind_display()}.{comment}"
-
-
-def _day(moment: datetime) -> str:
-    local = timezone.localtime(moment)
-    return f"{local.day} {local:%B}"
+    return f"{day_of(answer.at)}: {answer.get_kind_display()}.{comment}"

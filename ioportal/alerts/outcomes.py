@@ -9,17 +9,23 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime, timedelta
 
-_ENOUGH = 3  # jobs since the mail
-_IMPROVED = 0.5  # of the value before
+    from ioportal.analysis.comparison.results import MetricComparison
+
+_ENOUGH = 3  # calm jobs
+_IMPROVED = 0.5  # of the median before
 
 
 class Outcome(StrEnum):
     """What became of a problem."""
 
-    UNKNOWN = "unknown"  # too few jobs since then
+    UNKNOWN = "unknown"  # too few jobs or days
     IMPROVED = "improved"
     PARTLY = "partly improved"
     UNCHANGED = "unchanged"
+    RECURRED = "recurred"  # too few jobs or days, but the finding has come again
+
+
+_PERSISTENT = {Outcome.UNCHANGED, Outcome.RECURRED}
 
 
 class Step(StrEnum):
@@ -32,19 +38,25 @@ class Step(StrEnum):
     ESCALATION = "escalation"  # staff should contact the user
 
 
-def outcome(before: float | None, after: float | None, jobs_after: int) -> Outcome:
+def is_clear(compared: MetricComparison | None) -> bool:
+    """Return whether a comparison of jobs before and after a change has a result."""
+    effect = compared.effects[0] if compared else None
+    return bool(effect and not (effect.refusal or effect.is_possible or effect.is_open))
+
+
+def outcome(compared: MetricComparison | None, recurrences: int) -> Outcome:
     """Return what became of a problem.
 
     Args:
-        before: median of a measure of the jobs before the mail; None: unknown.
-        after: median of the jobs since the mail; None: unknown.
-        jobs_after: the number of these jobs.
+        compared: the measure of jobs before and after a change; None: not compared.
+        recurrences: findings since the change.
     """
-    if before is None or after is None or jobs_after < _ENOUGH:
-        return Outcome.UNKNOWN
-    if after <= _IMPROVED * before:
-        return Outcome.IMPROVED
-    return Outcome.PARTLY if after < before else Outcome.UNCHANGED
+    if compared is None or not is_clear(compared):
+        return Outcome.RECURRED if recurrences else Outcome.UNKNOWN
+    before, after = (arm.median or 0.0 for arm in compared.arms)
+    if not compared.effects[0].is_change or after >= before:
+        return Outcome.UNCHANGED
+    return Outcome.IMPROVED if after <= _IMPROVED * before else Outcome.PARTLY
 
 
 def is_lifted(
@@ -55,7 +67,7 @@ def is_lifted(
     Args:
         found: what became of the problem.
         calm_jobs: the number of jobs without a finding since `calm_since`.
-        calm_since: when the mail was sent, or the latest finding since then.
+        calm_since: when the change was complete, or the latest finding since then.
         now: the current time.
         after: minimum time without findings.
     """
@@ -90,6 +102,6 @@ def next_step(
         if are_lifted:
             return Step.GREEN_LIGHT
         return Step.NONE if last is Step.THANKS else Step.THANKS
-    if last is Step.THANKS or Outcome.UNCHANGED not in known or now < last_at + after:
+    if last is Step.THANKS or known.isdisjoint(_PERSISTENT) or now < last_at + after:
         return Step.NONE
     return Step.ESCALATION if last is Step.REMINDER else Step.REMINDER

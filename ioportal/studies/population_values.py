@@ -126,7 +126,7 @@ def _job_values(
     columns: dict[str, Any] = {
         name: column.unpack(results[name]) for name, column in packed.items()
     }
-    days = _days(columns["starts"])
+    days = local_days(columns["starts"])
     strata, labels = np.zeros_like(days), {0: "all"}
     if covariate is Covariate.NODES:
         strata = size_classes(columns["strata"])
@@ -171,7 +171,8 @@ def _epoch_us(column: str) -> Func:
     )
 
 
-def _days(starts_us: Ints) -> Ints:
+def local_days(starts_us: Ints) -> Ints:
+    """Return the numbers of the days of times in microseconds, in the site's zone."""
     zone = timezone.get_current_timezone_name()
     starts = pl.Series(starts_us).cast(pl.Datetime("us", "UTC")).dt.convert_time_zone(zone)
     days: Ints = starts.dt.date().cast(pl.Int32).to_numpy()

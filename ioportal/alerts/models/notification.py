@@ -165,7 +165,7 @@ class NotificationCase(models.Model):
         choices=[(each.value, each.value) for each in Outcome],
         default=Outcome.UNKNOWN,
     )
-    effect = models.CharField(max_length=200, blank=True)  # in words
+    effect = models.TextField(blank=True)  # in words
 
     class Meta:
         constraints = [

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
-from ioportal.alerts.models import Answer
+from ioportal.alerts import answers
 from ioportal.flags.models import Case, CaseEvent
 from ioportal.studies.models import Mitigation
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _FROM_QUERY = ("title", "kind", "started_at", "scope", "metric", "source")
 _TITLE_LENGTH = 120
-_FIXED = f"{Answer.Kind.FIXED.label}."  # of the text of an answer
 _MAX_DIGITS = 18  # of a key
 
 
@@ -48,7 +47,7 @@ def _key(text: str) -> int:
 
 def _from_case(case: Case, event: int, request: HttpRequest) -> dict[str, Any]:
     answer = _answer(case, event)
-    said = answer.text.removeprefix(_FIXED).strip() if answer else case.resolution
+    said = answer.text.removeprefix(answers.FIXED).strip() if answer else case.resolution
     place = f" on {case.filesystem}" if case.filesystem else ""
     about = f"Case {case.pk}: {case.title}{place}."
     at = answer.at if answer else case.resolved_at

@@ -1,0 +1,143 @@
+"""Jobs before and after a change, compared for a mail: by size classes and days, and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from django.utils import timezone
+
+from ioportal.analysis.before_after import NoPeriods
+from ioportal.analysis.comparison.arms import Arm
+from ioportal.analysis.comparison.comparing import compare
+from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
+from ioportal.analysis.metrics import BY_NAME
+from ioportal.reporting.comparison_sentences import conclusion
+from ioportal.reporting.formatting import lowered, with_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from ioportal.alerts.changes import Changes
+    from ioportal.analysis.before_after import Event
+    from ioportal.analysis.comparison.results import ArmFigures, MetricComparison
+    from ioportal.analysis.metrics import Metric
+
+_UNCLEAR = {
+    Refusal.NO_VALUES: "no known values",
+    Refusal.FEW_JOBS: f"fewer than {MIN_JOBS} jobs",
+    Refusal.FEW_DAYS: f"fewer than {MIN_DAYS} days with a similar number of jobs",
+    Refusal.NO_SHARED_STRATUM: "jobs of other sizes",
+    Refusal.FEW_MATCHED: "most jobs of other sizes",
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Jobs before and after a change.
+
+    Args:
+        change: the change.
+        causes: the change, and what is measured together with it.
+        figures: comparisons by metric, the main one first; empty: there is nothing to compare.
+        reason: why there is nothing; "" otherwise.
+        until, since: end of the time before, start of the time after.
+    """
+
+    change: Event
+    causes: tuple[Event, ...]
+    figures: Mapping[Metric, MetricComparison]
+    reason: str
+    until: datetime
+    since: datetime
+
+    @property
+    def main(self) -> MetricComparison | None:
+        """The comparison of the main metric."""
+        return next(iter(self.figures.values()), None)
+
+    @property
+    def text(self) -> str:
+        """What changed in words."""
+        if not self.main:
+            reason = lowered(self.reason).rstrip(".")
+            return f"unclear for the change of {day_of(self.change.end)}: {reason}"
+        if refusal := self.main.effects[0].refusal:
+            return f"unclear: {_UNCLEAR[refusal]} before or after the change ({self._counts})"
+        changes = [
+            _change(metric, figures)
+            for metric, figures in self.figures.items()
+            if not figures.effects[0].refusal
+        ]
+        return f"{'; '.join(changes)} ({self._counts})"
+
+    @property
+    def _counts(self) -> str:
+        assert self.main  # noqa: S101  (counted)
+        before, after = map(_count, self.main.arms)
+        return f"{before} before {day_of(self.until)}, {after} since {day_of(self.since)}"
+
+
+def _change(metric: Metric, figures: MetricComparison) -> str:
+    medians = [with_unit(arm.median, metric.unit) for arm in figures.arms]
+    [effect] = figures.effects
+    words = conclusion(metric, effect)
+    if effect.verdict is Verdict.EQUIVALENT:
+        words = f"unchanged {words}"
+    return f"{lowered(metric.title)} {words}, median {' → '.join(medians)}"
+
+
+def _count(arm: ArmFigures) -> str:
+    """Return the number of jobs with weight, and of their days."""
+    jobs, days = (int(arm.daily.jobs.sum()), arm.daily.days.size) if arm.daily else (0, 0)
+    return f"{jobs:,} job{'' if jobs == 1 else 's'} on {days} day{'' if days == 1 else 's'}"
+
+
+def day_of(moment: datetime) -> str:
+    """Return the day of a time in words: '6 July'."""
+    local = timezone.localtime(moment)
+    return f"{local.day} {local:%B}"
+
+
+def compared(
+    jobs: pl.DataFrame, metrics: Sequence[Metric], changes: Changes, change: Event, now: datetime
+) -> Compared:
+    """Compare jobs before and after a change.
+
+    Args:
+        jobs: of one user, with `started`, `day` (number), `size` (class) and the metrics.
+        metrics: what is compared, by node where that is a metric and numbers of nodes differ.
+        changes: the change, and others.
+        change: the change.
+        now: end of the data.
+    """
+    first = min(jobs["started"], default=now)
+    periods = changes.periods(change, (first, now))
+    if isinstance(periods, NoPeriods):
+        return Compared(change, (change,), {}, periods.reason, change.start, change.end)
+    arms = [_within(jobs, *period) for period in (periods.before, periods.after)]
+    if pl.concat(arms)["node_count"].n_unique() > 1:
+        metrics = [BY_NAME.get(f"{each.name}_per_node", each) for each in metrics]
+    names = [each.name for each in metrics]
+    result = compare([_arm(each, names) for each in arms], names)
+    return Compared(
+        change,
+        tuple(sorted([change, *periods.together], key=lambda each: each.start)),
+        {each: result.metrics[each.name] for each in metrics},
+        "",
+        periods.before[1],
+        periods.after[0],
+    )
+
+
+def _within(jobs: pl.DataFrame, start: datetime, end: datetime) -> pl.DataFrame:
+    return jobs.filter(pl.col("started").is_between(start, end, closed="left"))
+
+
+def _arm(jobs: pl.DataFrame, names: Sequence[str]) -> Arm:
+    values = {name: jobs[name].fill_null(float("nan")).to_numpy() for name in names}
+    same_user = np.zeros(len(jobs), np.int64)
+    return Arm(values, jobs["day"].to_numpy(), same_user, jobs["size"].to_numpy())
