@@ -5,24 +5,51 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ioportal.alerts.outcomes import Outcome, Step, is_lifted, next_step, outcome
+from ioportal.analysis.comparison.results import (
+    ArmFigures,
+    Effect,
+    MetricComparison,
+    Refusal,
+    Verdict,
+)
 
 NOW = datetime(2017, 7, 20, 12, 0, tzinfo=UTC)
 WEEK = timedelta(days=7)
 
 
+def comparison(effect, before=2.1e6, after=2.1e6):
+    arms = (ArmFigures(20, 0, 7, 20.0, before), ArmFigures(20, 0, 7, 20.0, after))
+    return MetricComparison(arms, (effect,))
+
+
+REFUSED = Effect(Verdict.REFUSED, Refusal.FEW_DAYS, estimate=0.2)
+CHANGED = Effect(Verdict.CHANGED, estimate=0.2, low=0.1, high=0.3)
+RISEN = Effect(Verdict.CHANGED, estimate=1.5, low=1.4, high=1.6)
+EQUIVALENT = Effect(Verdict.EQUIVALENT, estimate=1.0, low=0.99, high=1.01, is_within_margin=True)
+POSSIBLE = Effect(Verdict.NO_CHANGE_DETECTED, estimate=0.4, low=0.2, high=0.9, smallest=0.8)
+OPEN = Effect(Verdict.NO_CHANGE_DETECTED, estimate=0.9, low=0.2, high=4.0, smallest=1.5)
+SAME = Effect(Verdict.NO_CHANGE_DETECTED, estimate=1.0, low=0.9, high=1.1, smallest=0.2)
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "jobs", "expected"),
+    ("compared", "recurrences", "expected"),
     [
-        (2.1e6, 0.5e6, 8, Outcome.IMPROVED),
-        (2.1e6, 1.5e6, 8, Outcome.PARTLY),
-        (2.1e6, 2.3e6, 8, Outcome.UNCHANGED),
-        (2.1e6, 0.5e6, 2, Outcome.UNKNOWN),
-        (None, 0.5e6, 8, Outcome.UNKNOWN),
-        (2.1e6, None, 0, Outcome.UNKNOWN),
+        (comparison(CHANGED, after=1.0e6), 0, Outcome.IMPROVED),
+        (comparison(CHANGED, after=1.0e6), 3, Outcome.IMPROVED),
+        (comparison(CHANGED, after=1.5e6), 0, Outcome.PARTLY),
+        (comparison(RISEN, after=3.2e6), 0, Outcome.UNCHANGED),
+        (comparison(SAME), 0, Outcome.UNCHANGED),
+        (comparison(EQUIVALENT), 0, Outcome.UNCHANGED),
+        (comparison(REFUSED, after=0.4e6), 0, Outcome.UNKNOWN),
+        (comparison(POSSIBLE, after=0.8e6), 0, Outcome.UNKNOWN),
+        (comparison(OPEN, after=1.9e6), 0, Outcome.UNKNOWN),
+        (comparison(REFUSED, after=0.4e6), 1, Outcome.RECURRED),
+        (None, 0, Outcome.UNKNOWN),
+        (None, 1, Outcome.RECURRED),
     ],
 )
-def test_an_outcome_needs_jobs_and_a_clear_change(before, after, jobs, expected):
-    assert outcome(before, after, jobs) is expected
+def test_an_outcome_needs_a_clear_comparison_or_findings(compared, recurrences, expected):
+    assert outcome(compared, recurrences) is expected
 
 
 @pytest.mark.parametrize(
@@ -38,6 +65,7 @@ def test_an_outcome_needs_jobs_and_a_clear_change(before, after, jobs, expected)
         ([Outcome.UNCHANGED, Outcome.IMPROVED], Step.NONE, 7, Step.REMINDER),
         ([Outcome.UNCHANGED], Step.REMINDER, 7, Step.ESCALATION),
         ([Outcome.UNCHANGED], Step.ESCALATION, 30, Step.NONE),
+        ([Outcome.RECURRED], Step.NONE, 7, Step.REMINDER),
         ([Outcome.UNKNOWN], Step.NONE, 30, Step.NONE),
     ],
 )
@@ -71,6 +99,7 @@ def test_a_lifted_request_gets_the_green_light_once(last, expected):
         pytest.param(Outcome.IMPROVED, 3, 6, False, id="a finding six days ago"),
         pytest.param(Outcome.IMPROVED, 2, 30, False, id="too few jobs"),
         pytest.param(Outcome.PARTLY, 9, 30, False, id="little better"),
+        pytest.param(Outcome.UNKNOWN, 9, 30, False, id="an unclear change"),
     ],
 )
 def test_a_request_is_lifted_by_calm_jobs(found, jobs, days, expected):

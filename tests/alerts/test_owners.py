@@ -8,12 +8,14 @@ from django.db.models import F
 from django.utils import timezone
 
 from ioportal.alerts import follow_ups, outbox, planning
-from ioportal.alerts.effects import Effect
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
 from ioportal.flags import reassignment
 from ioportal.flags.models import Case, Flag
 from ioportal.jobs.models import Job
 from ioportal.site.models import UserAccount
+from tests import untraced
+from tests.logs import at
+from tests.repeats import WEEK_AFTER, WEEK_BEFORE, repeat_jobs
 
 DAY = timedelta(days=1)
 
@@ -43,14 +45,12 @@ def test_the_right_owner_gets_a_mail_after_the_wrong_one(storm, mailed, mails):
     assert [to for to, _ in mails.accepted] == [["alice@example.org"], ["bob@example.org"]]
 
 
-def test_the_wrong_owner_gets_no_follow_up(storm, mailed, monkeypatch):
-    def unchanged(mails, _):
-        return [Effect(each, 5, 5, 100.0, 100.0) for each in mails]
-
+def test_the_wrong_owner_gets_no_follow_up(storm, mailed):
+    Notification.objects.update(finished_at=at("12:09:30"))
+    repeat_jobs([untraced.STORM], [*WEEK_BEFORE, *WEEK_AFTER], daily=2)
     move(storm, "bob", "storm")
-    monkeypatch.setattr(follow_ups, "effects", unchanged)
 
-    assert follow_ups.follow_up(timezone.now() + 8 * DAY) == 0
+    assert follow_ups.follow_up(at("12:10") + 8 * DAY) == 0
     assert not Notification.objects.filter(kind="follow-up").exists()
 
 

@@ -15,6 +15,7 @@ from ioportal.alerts.models import Notification
 from tests import contents, loading, untraced
 from tests.alerts.conftest import mails, storm
 from tests.logs import at
+from tests.repeats import WEEK_AFTER, WEEK_BEFORE, repeat_jobs
 
 __all__ = ["mails", "storm"]
 
@@ -64,9 +65,11 @@ def test_a_storm_is_mailed_about_answered_and_followed_up(
     Notification.objects.update(finished_at=at("12:09:30"))
     untraced.ingest_later(logs, 3 * untraced.CALM_REQUESTS)
     loading.evaluate()
-    follow_up(at("12:30"))
+    repeat_jobs([untraced.STORM], WEEK_BEFORE, daily=2)
+    repeat_jobs(untraced.LATER, WEEK_AFTER)
+    follow_up(at("12:30") + timedelta(days=6))
     case = visit(f"/cases/{storm.pk}/")
-    expect(case.get_by_text(re.compile("Improved: .* → .* a job"))).to_be_visible()
+    expect(case.get_by_text(re.compile("Improved: peak metadata rate fell .* → "))).to_be_visible()
     thanks = Notification.objects.get(kind=Notification.Kind.FOLLOW_UP)
     outbox.release(thanks, by="sam")
     outbox.send_due(10)

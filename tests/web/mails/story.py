@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from tests import loading, untraced
 from tests.logs import Run, job_stats, sacct
+from tests.repeats import repeat_jobs
 
 PILOTS = [str(number) for number in range(100, 120)]
 LATER = [str(number) for number in range(400, 405)]
@@ -32,6 +33,12 @@ def ingest_later(logs):
     times = {"start": "12:10", "end": "12:15"}
     runs = (Run(job, nodes=f"n{n}", **_PILOT, **times) for n, job in enumerate(LATER, 1))
     _ingest(logs, range(_STORM_ENDS + 1, _LAST + 1), *runs)
+
+
+def repeat():
+    """Store pilots like those of the storm on the days before, and like later ones after it."""
+    repeat_jobs(PILOTS[:4], range(-7, 0))
+    repeat_jobs(LATER[:4], range(1, 8))
 
 
 def _ingest(logs, minutes, *runs):
