@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ioportal.analysis.populations import DIGITS, MIN_GROUP
+from ioportal.analysis.populations import DIGITS, MIN_GROUP, rounded_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,9 +48,10 @@ class Histogram:
     counts: tuple[tuple[int | None, ...], ...]
 
     def anonymous(self, number: int) -> Histogram:
-        """Return the histogram without one population's counts below `MIN_GROUP`."""
+        """Return the histogram with one population's counts rounded, from `MIN_GROUP` on."""
         safe = tuple(
-            count if count and count >= MIN_GROUP else None for count in self.counts[number]
+            rounded_count(count) if count and count >= MIN_GROUP else None
+            for count in self.counts[number]
         )
         return replace(self, counts=(*self.counts[:number], safe, *self.counts[number + 1 :]))
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 from collectors.batch import hostlists
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import BY_NAME, METRICS, Metric
-from ioportal.analysis.populations import MIN_GROUP
+from ioportal.analysis.populations import MIN_GROUP, MIN_OWNERS
 from ioportal.reporting import formatting
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.studies import standings
 
 if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
     from ioportal.jobs.models import Job, JobStatistics
     from ioportal.jobs.panda_jobs import PandaSummary
     from ioportal.studies.standings import Standing
@@ -63,16 +65,17 @@ class Figure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A job among similar jobs."""
+    """A job among similar jobs, as far as the reader may see them."""
 
     job: Job
     statistics: JobStatistics
-    fewest = MIN_GROUP
+    reader: User | AnonymousUser
+    fewest, fewest_users = MIN_GROUP, MIN_OWNERS
 
     @cached_property
     def standings(self) -> list[Standing]:
         """Ranks by metric."""
-        return standings.standings(self.job, self.statistics)
+        return standings.standings(self.job, self.statistics, self.reader)
 
     @property
     def has_ranks(self) -> bool:

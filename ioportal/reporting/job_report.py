@@ -73,7 +73,7 @@ class JobReport:
 
     @cached_property
     def _standings(self) -> list[Standing]:
-        return standings.standings(self.job, self.job.statistics)
+        return standings.standings(self.job, self.job.statistics, self.reader)
 
     @cached_property
     def _figures(self) -> dict[str, Figure]:

@@ -256,5 +256,5 @@ def _large_days(daily: Daily, jobs: JobValues, metric: str) -> Daily:
         daily,
         days=daily.days[is_safe],
         medians=coarsened(daily.medians[is_safe]).astype(float),
-        jobs=daily.jobs[is_safe],
+        jobs=np.array([rounded_count(n) for n in daily.jobs[is_safe].tolist()], int),
     )

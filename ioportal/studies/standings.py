@@ -10,16 +10,23 @@ import numpy as np
 from ioportal.analysis import usual
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.metrics import BY_NAME, Metric
-from ioportal.analysis.populations import coarsened
+from ioportal.analysis.populations import coarsened, is_anonymous, rounded_count
 from ioportal.jobs import similar_jobs
 from ioportal.studies.population_figures import metric_values
+from ioportal.studies.population_values import Covariate, batch_job_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ioportal.analysis.populations import Numbers
+    import numpy.typing as npt
+    from django.contrib.auth.models import AnonymousUser, User
+
+    from ioportal.analysis.comparison.arms import Floats
     from ioportal.analysis.usual import Usual
     from ioportal.jobs.models import Job, JobStatistics
+    from ioportal.studies.population_values import JobValues
+
+    Flags = npt.NDArray[np.bool_]
 
 METRICS = tuple(
     BY_NAME[name]
@@ -42,7 +49,11 @@ METRICS = tuple(
 
 @dataclass(frozen=True)
 class Standing:
-    """A job's place among similar jobs by one metric; None if these are fewer than `MIN_GROUP`."""
+    """A job's place among similar jobs by one metric.
+
+    Without rank and usual values, these are too few, or could reveal jobs that the reader may not
+    see. With such jobs, their number is rounded.
+    """
 
     metric: Metric
     value: float
@@ -51,15 +62,19 @@ class Standing:
     usual: Usual | None
 
 
-def standings(job: Job, statistics: JobStatistics) -> list[Standing]:
-    """Return a job's place by each of its known metrics."""
+def standings(job: Job, statistics: JobStatistics, reader: User | AnonymousUser) -> list[Standing]:
+    """Return a job's place by each of its known metrics, as far as `reader` may see it."""
     known = [metric for metric in METRICS if getattr(statistics, metric.name) is not None]
     if not known:
         return []
-    figures = metric_values(similar_jobs.for_job(job), [metric.name for metric in known])
+    similar = similar_jobs.for_job(job)
+    jobs = batch_job_values(similar, [metric.name for metric in known], Covariate.NONE)
+    is_hidden = np.zeros(jobs.batch_jobs.size, bool)
+    if not reader.is_staff:
+        hidden = batch_job_values(similar.hidden_from(reader), [], Covariate.NONE)
+        is_hidden = np.isin(jobs.batch_jobs, hidden.batch_jobs)
     return [
-        _standing(metric, getattr(statistics, metric.name), coarsened(figures[metric.name]))
-        for metric in known
+        _standing(metric, getattr(statistics, metric.name), jobs, is_hidden) for metric in known
     ]
 
 
@@ -74,7 +89,21 @@ def metric_histogram(job: Job, metric: str, included: Sequence[float]) -> Histog
     return replace(counted, counts=counted.counts[:1])
 
 
-def _standing(metric: Metric, value: float, figures: Numbers) -> Standing:
+def _standing(metric: Metric, value: float, jobs: JobValues, is_hidden: Flags) -> Standing:
+    values = jobs.values[metric.name]
+    is_known = ~np.isnan(values)
+    others = is_hidden & is_known
+    number = int(np.count_nonzero(is_known))
+    if not others.any():
+        return _ranked(metric, value, values[is_known], number)
+    if not is_anonymous(jobs.batch_jobs[others], jobs.users[others]):
+        return Standing(metric, value, rounded_count(number), None, None)
+    return _ranked(metric, value, values[is_known], rounded_count(number))
+
+
+def _ranked(metric: Metric, value: float, known: Floats, number: int) -> Standing:
+    figures = coarsened(known)
+    figures.sort()
     quantiles = usual.usual(figures)
     rank = None if quantiles is None else usual.rank(figures, value)
-    return Standing(metric, value, figures.size, rank, quantiles)
+    return Standing(metric, value, number, rank, quantiles)

@@ -110,7 +110,7 @@ def test_a_negative_count_is_rejected():
         histogram([ascending(-1, 5)], Scale.LOG)
 
 
-def test_small_counts_of_other_users_jobs_are_hidden():
-    result = Histogram(((0, 1), (1, 2), (2, 3)), ((1, 2, 3), (9, 10, 0)))
+def test_small_counts_of_other_users_jobs_are_hidden_and_others_rounded():
+    result = Histogram(((0, 1), (1, 2), (2, 3), (3, 4)), ((1, 2, 3, 14), (9, 10, 0, 18)))
 
-    assert result.anonymous(1).counts == ((1, 2, 3), (None, 10, None))
+    assert result.anonymous(1).counts == ((1, 2, 3, 14), (None, 10, None, 20))

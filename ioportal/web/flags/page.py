@@ -116,7 +116,7 @@ class FlagPage:
         """Its job among similar jobs; None: no job, or no statistics."""
         job = self.flag.job
         statistics = statistics_of(job) if job else None
-        return Comparison(job, statistics) if job and statistics else None
+        return Comparison(job, statistics, self._user) if job and statistics else None
 
     @property
     def source_link(self) -> tuple[str, str] | None:

@@ -160,7 +160,9 @@ class JobPage:
     @cached_property
     def comparison(self) -> Comparison | None:
         """Ranks among similar jobs."""
-        return Comparison(self.job, self.statistics) if self.statistics else None
+        if self.statistics is None:
+            return None
+        return Comparison(self.job, self.statistics, self._request.user)
 
     @cached_property
     def startup(self) -> TimeRange | None:

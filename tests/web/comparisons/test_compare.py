@@ -180,20 +180,31 @@ def test_warnings_name_other_explanations(as_staff, campaign):
     assert "Metadata operations: unknown for 20 % of the jobs of" in words
 
 
-@pytest.mark.parametrize("person", ["sam", "alice"])
-def test_an_unequal_load_of_the_site_is_a_warning(client, request, campaign, person):
+@pytest.mark.parametrize(
+    ("person", "others", "is_shown"),
+    [
+        ("sam", ["bob"], True),
+        ("alice", ["bob", "dave", "erin"], True),
+        ("alice", ["bob", "dave"], False),
+    ],
+)
+def test_an_unequal_load_of_the_site_is_a_warning(
+    client, request, campaign, person, others, is_shown
+):
     campaign()
-    campaign("bob", (BEFORE, BEFORE))
+    for owner in others:
+        campaign(owner, (BEFORE, BEFORE))
     Job.objects.filter(owner="bob", started_at__gte=CHANGED).update(node_count=500)
     client.force_login(request.getfixturevalue(person))
 
-    assert "Unequal load of the site" in words_of(client.get(compare(*BOTH)))
+    assert ("Unequal load of the site" in words_of(client.get(compare(*BOTH)))) == is_shown
 
 
 def test_few_jobs_of_others_do_not_show_the_load_of_the_site(as_alice, campaign):
     campaign()
-    bobs = campaign("bob", (BEFORE, BEFORE))
-    Job.objects.filter(pk__in=[job.pk for job in bobs[9:48] + bobs[57:]]).delete()
+    for owner in ("bob", "dave", "erin"):
+        jobs = campaign(owner, (BEFORE, BEFORE))
+        Job.objects.filter(pk__in=[job.pk for job in jobs[3:48] + jobs[51:]]).delete()
     Job.objects.filter(owner="bob", started_at__gte=CHANGED).update(node_count=5_000)
 
     assert "Unequal load" not in words_of(as_alice.get(compare(*BOTH)))

@@ -10,9 +10,10 @@ from tests.web.reading import csv_of, words_of
 def among(new_job):
     """A job of 2 nodes among others with 1, 2, 3, ... metadata operations."""
 
-    def make(amount, others, **facts):
+    def make(amount, others, owners=("bob", "dave", "erin"), **facts):
         for number in range(1, others + 1):
-            new_job({"metadata_operations": number}, owner="bob", project="BIO3", **facts)
+            owner = owners[number % len(owners)]
+            new_job({"metadata_operations": number}, owner=owner, project="BIO3", **facts)
         return new_job({"metadata_operations": amount})
 
     return make
@@ -29,14 +30,36 @@ def test_a_job_is_ranked_among_similar_jobs(as_alice, among):
     assert "73 %" in words_of(as_alice.get(f"/jobs/{job.pk}/"))
 
 
-def test_a_rank_needs_ten_similar_jobs(as_alice, among):
-    job = among(5, others=9)
+@pytest.mark.parametrize(
+    ("others", "owners", "is_ranked"),
+    [
+        pytest.param(10, ("bob", "dave", "erin"), True, id="enough"),
+        pytest.param(9, ("bob", "dave", "erin"), False, id="few jobs"),
+        pytest.param(20, ("bob", "dave"), False, id="few owners"),
+        pytest.param(20, (*["bob"] * 18, "dave", "erin"), False, id="one dominates"),
+    ],
+)
+def test_a_rank_reveals_no_owner_of_similar_jobs(as_alice, among, others, owners, is_ranked):
+    job = among(5, others, owners)
     [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/similar-jobs/"))
 
-    assert (row["similar_jobs"], row["share_below"], row["p50"]) == ("9", "", "")
-    assert "Only 9 similar jobs. A comparison needs at least 10" in words_of(
-        as_alice.get(f"/jobs/{job.pk}/")
-    )
+    assert row["similar_jobs"] == f"{round(others, -1)}"
+    assert bool(row["share_below"]) == bool(row["p50"]) == is_ranked
+    words = words_of(as_alice.get(f"/jobs/{job.pk}/"))
+    assert ("Too few similar jobs. A comparison needs at least 10" in words) == (not is_ranked)
+
+
+def test_staff_and_owners_of_all_similar_jobs_see_exact_figures(client, among, sam, alice):
+    job = among(5, others=11, owners=["bob"])
+    own = among(5, others=11, owners=["alice"], node_count=4)
+    own.node_count = 4
+    own.save()
+
+    for person, pk in ((sam, job.pk), (alice, own.pk)):
+        client.force_login(person)
+        [row] = csv_of(client.get(f"/jobs/{pk}/similar-jobs/"))
+        assert row["similar_jobs"] == "11"
+        assert float(row["p50"]) == 6
 
 
 @pytest.mark.parametrize(
