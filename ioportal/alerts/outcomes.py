@@ -91,7 +91,7 @@ def next_step(
         last: the step before.
         last_at: when it was taken; without one, when the mail was sent.
         now: the current time.
-        after: time that a user has for changes.
+        after: time that a user has for changes, and between thanks and the green light.
         is_disputed: whether the user answered that the mail is wrong: staff decide then.
         are_lifted: whether the requests about all improved cases no longer apply.
     """
@@ -99,9 +99,9 @@ def next_step(
     if is_disputed or not known or last in {Step.GREEN_LIGHT, Step.ESCALATION}:
         return Step.NONE
     if known == {Outcome.IMPROVED}:
-        if are_lifted:
-            return Step.GREEN_LIGHT
-        return Step.NONE if last is Step.THANKS else Step.THANKS
+        if last is not Step.THANKS:
+            return Step.THANKS
+        return Step.GREEN_LIGHT if are_lifted and now >= last_at + after else Step.NONE
     if last is Step.THANKS or known.isdisjoint(_PERSISTENT) or now < last_at + after:
         return Step.NONE
     return Step.ESCALATION if last is Step.REMINDER else Step.REMINDER

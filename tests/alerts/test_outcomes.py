@@ -76,17 +76,19 @@ def test_the_next_step_follows_from_the_outcomes(outcomes, last, days, expected)
 
 
 @pytest.mark.parametrize(
-    ("last", "expected"),
+    ("last", "days", "expected"),
     [
-        (Step.NONE, Step.GREEN_LIGHT),
-        (Step.THANKS, Step.GREEN_LIGHT),
-        (Step.REMINDER, Step.GREEN_LIGHT),
-        (Step.GREEN_LIGHT, Step.NONE),
+        (Step.NONE, 9, Step.THANKS),
+        (Step.THANKS, 6, Step.NONE),
+        (Step.THANKS, 7, Step.GREEN_LIGHT),
+        (Step.REMINDER, 9, Step.THANKS),
+        (Step.GREEN_LIGHT, 9, Step.NONE),
     ],
 )
-def test_a_lifted_request_gets_the_green_light_once(last, expected):
+def test_a_lifted_request_gets_the_green_light_once_after_thanks(last, days, expected):
+    last_at = NOW - timedelta(days=days)
     step = next_step(
-        [Outcome.IMPROVED], last, NOW, NOW, after=WEEK, is_disputed=False, are_lifted=True
+        [Outcome.IMPROVED], last, last_at, NOW, after=WEEK, is_disputed=False, are_lifted=True
     )
 
     assert step is expected

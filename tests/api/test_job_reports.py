@@ -154,5 +154,5 @@ def test_queries_of_a_report_are_few(new_job, report, secret_of, client, django_
         rows.flag_job(job, rule=rule)
     headers = {"Authorization": f"Token {secret_of('alice')}"}
 
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         client.get("/api/v1/jobs/anvil/3567000/report", headers=headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from django import forms
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ioportal.site.models import UserAccount
 
 _STEPS = (Step.THANKS, Step.GREEN_LIGHT, Step.REMINDER)
-_JUST_BEFORE = timedelta(seconds=1)
 _SENT = (Notification.State.SENT, Notification.State.UNCERTAIN)
 
 
@@ -53,8 +52,7 @@ class FollowUpPreview:
         account: of its owner.
         step: the follow-up.
         sent: when the first mail was sent; None: when it really was.
-        at: when the follow-up is written; None: now, or when the mail is no longer watched; of
-            thanks, before the green light.
+        at: when the follow-up is written; None: now, or when the mail is no longer watched.
 
     Raises:
         Http404: the case has no owner, or no evidence on good data.
@@ -80,10 +78,6 @@ class FollowUpPreview:
             follow_ups.sent_at(self._mail.notification) if self._mail else self._topic.found_at
         )
         self.written_at = at or min(timezone.now(), self.sent_at + follow_ups.WATCHED)
-        self._effect = self._effect_at(self.written_at)
-        if not at and step is Step.THANKS and self._due_step is Step.GREEN_LIGHT:
-            self.written_at = self._effect.calm.since + self._policy.follow_up_after - _JUST_BEFORE
-            self._effect = self._effect_at(self.written_at)
 
     def _sent_mail(self, case: Case) -> NotificationCase | None:
         """Return the last mail about the case to its owner."""
@@ -95,21 +89,23 @@ class FollowUpPreview:
         )
         return mails.select_related("notification").order_by("-pk").first()
 
-    def _effect_at(self, now: datetime) -> Effect:
-        [effect] = effects([Mailed(self._topic.case, self.sent_at)], now)
+    @cached_property
+    def _effect(self) -> Effect:
+        [effect] = effects([Mailed(self._topic.case, self.sent_at)], self.written_at)
         return effect
 
     @property
-    def _due_step(self) -> Step:
-        return follow_ups.due_step(
-            [self._effect], self._policy, self.written_at,
-            last=Step.NONE, last_at=self.sent_at, is_disputed=False,
-        )  # fmt: skip
-
-    @property
     def is_due(self) -> bool:
-        """Whether it would be written."""
-        return self._due_step is self._step
+        """Whether it would be written, a green light some time after thanks."""
+        due = follow_ups.due_step(
+            [self._effect],
+            self._policy,
+            self.written_at,
+            last=Step.THANKS if self._step is Step.GREEN_LIGHT else Step.NONE,
+            last_at=self.sent_at,
+            is_disputed=False,
+        )
+        return due is self._step
 
     @property
     def reason(self) -> str:
