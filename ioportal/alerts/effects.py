@@ -1,7 +1,7 @@
 """What changed since a mail: jobs like the flagged ones, before and after a change.
 
 Like the flagged jobs are those of the case's owner and application in their size classes. The
-change is the latest one with a measured effect: the mail itself, an answer "It is fixed", or a
+change is the latest with a measured effect: the mail itself, an answer "It is fixed", or a
 mitigation. Periods, weights and tests are those of comparisons (docs/comparisons.md).
 """
 
