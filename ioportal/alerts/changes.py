@@ -15,6 +15,7 @@ from ioportal.alerts import answers
 from ioportal.analysis.before_after import Event, NoPeriods, periods
 from ioportal.flags.models import CaseEvent
 from ioportal.studies.before_after import Surroundings
+from ioportal.studies.models import Mitigation
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -59,6 +60,7 @@ class Log:
     def __init__(self, cases: Collection[Case]) -> None:
         # Mails name public mitigations only; the others have their effects, too.
         self._surroundings = Surroundings(get_user_model()(is_staff=True))
+        self._mitigations = Mitigation.objects.in_bulk()
         self._answers = defaultdict(list)
         fixed = CaseEvent.objects.filter(
             kind=CaseEvent.Kind.ANSWERED,
@@ -72,31 +74,30 @@ class Log:
     def changes(self, case: Case, mailed_at: datetime, now: datetime) -> Changes:
         """Return what may have changed the jobs of a case after a mail about it."""
         neighbours = list(self._surroundings.neighbours(_scope(case), None))
-        events = {_event(each): each for each in neighbours}
+        events = {self._event(each): each for each in neighbours}
         possible = [
             *self._answers[case.pk],
-            *(event for event, each in events.items() if _is_active(each, now)),
+            *(event for event, each in events.items() if self._is_active(each, now)),
         ]
         since = [each for each in possible if mailed_at < each.start and each.end <= now]
         candidates = [Event(mailed_at, mailed_at, _MAIL), *since]
         candidates.sort(key=lambda each: each.end, reverse=True)
         return Changes(tuple(candidates), tuple(e for e in events if e not in candidates))
 
+    def _event(self, neighbour: Neighbour) -> Event:
+        mitigation = self._mitigations.get(neighbour.key or 0)
+        event = neighbour.event
+        is_quotable = mitigation is None or mitigation.is_public
+        return event if is_quotable else Event(event.start, event.end, _HIDDEN)
+
+    def _is_active(self, neighbour: Neighbour, now: datetime) -> bool:
+        """Return whether a mitigation of a user's jobs still applies at a time."""
+        mitigation = self._mitigations.get(neighbour.key or 0)
+        if mitigation is None or "user" not in QueryDict(mitigation.scope):
+            return False
+        return mitigation.reverted_at is None or mitigation.reverted_at > now
+
 
 def _scope(case: Case) -> str:
     names = {"user": case.owner, "name": case.application}
     return urlencode({name: value for name, value in names.items() if value})
-
-
-def _event(neighbour: Neighbour) -> Event:
-    event, mitigation = neighbour.event, neighbour.mitigation
-    is_quotable = mitigation is None or mitigation.is_public
-    return event if is_quotable else Event(event.start, event.end, _HIDDEN)
-
-
-def _is_active(neighbour: Neighbour, now: datetime) -> bool:
-    """Return whether a mitigation of a user's jobs still applies at a time."""
-    mitigation = neighbour.mitigation
-    if mitigation is None or neighbour.is_revert or "user" not in QueryDict(mitigation.scope):
-        return False
-    return mitigation.reverted_at is None or mitigation.reverted_at > now
