@@ -59,3 +59,15 @@ def test_an_agent_needs_only_the_packages_of_its_lock_file():
     subprocess.run(
         [sys.executable, "-c", ONLY_WITH + IMPORT_ALL, "collectors", " ".join(locked)], check=True
     )
+
+
+def test_the_client_needs_only_httpx():
+    requirements = (
+        "httpx httpcore h11 anyio certifi idna sniffio typing-extensions typing_extensions"
+    )
+    # In its folder, where the portal's packages are not importable.
+    subprocess.run(
+        [sys.executable, "-c", ONLY_WITH + IMPORT_ALL, "ioportal_client", requirements],
+        cwd=AGENT.parents[1] / "client",
+        check=True,
+    )
