@@ -4,7 +4,16 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import path
 from ninja import NinjaAPI
 
-from ioportal.api import bounces, cases, ingest, job_reports, metrics, mitigations, problems
+from ioportal.api import (
+    bounces,
+    cases,
+    fragments,
+    ingest,
+    job_reports,
+    metrics,
+    mitigations,
+    problems,
+)
 from ioportal.api.look_up import jobs as look_up
 from ioportal.api.panda import jobs as panda
 from ioportal.api.responses import finished
@@ -14,6 +23,7 @@ from ioportal.api.tables import views as tables
 api = NinjaAPI(title="ioportal", version="1", docs_url=None, urls_namespace="api")
 api.add_router("/bounces", bounces.router)
 api.add_router("/cases", cases.router)
+api.add_router("/fragments", fragments.router)
 api.add_router("/ingest", ingest.router)
 api.add_router("/jobs", look_up.router)
 api.add_router("/jobs", job_reports.router)

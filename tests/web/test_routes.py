@@ -164,6 +164,7 @@ TABLE = [
     ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
     ("api/v1/cases/events/", "/api/v1/cases/events/", {"GET": A.READERS}),
     ("api/v1/mitigations/<key>/", "/api/v1/mitigations/x/", {"PUT": A.WRITERS}),
+    ("api/v1/fragments/jobs/", "/api/v1/fragments/jobs/", {"GET": A.READERS}),
     ("api/v1/ingest/batches", "/api/v1/ingest/batches", {"POST": A.INGEST}),
     ("api/v1/metrics", "/api/v1/metrics", {"GET": A.METRICS}),
     ("api/v1/jobs/", "/api/v1/jobs/", {"GET": A.READERS}),
