@@ -53,9 +53,12 @@ def own_jobs(request: HttpRequest) -> HttpResponse:
     context = {
         "portal": settings.PORTAL_URL,
         "user": visible(user.get_username()),
-        "metrics": _METRICS,
+        "headings": [f"{each.title} ({formatting.SHORT_UNITS[each.unit]})" for each in _METRICS],
         "jobs": [_row(job) for job in jobs],
-        "cases": [(row.address, visible(row.case.title), visible(row.highest)) for row in found],
+        "cases": [
+            (row.address, row.case.title, visible(row.case.application), row.highest)
+            for row in found
+        ],
         "simulated": any(job.cluster.simulated for job in jobs),
     }
     html = render_to_string("api/own_jobs.html", context)

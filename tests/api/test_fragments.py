@@ -5,6 +5,7 @@ import re
 import pytest
 from django.contrib.auth.models import Group, User
 
+from tests.conftest import REPOSITORY
 from tests.web import rows
 from tests.web.conftest import NOON
 from tests.web.reading import words_of
@@ -33,7 +34,7 @@ def test_own_jobs_have_figures_and_links(new_job, fragment, settings):
 
     html, words = answer.content.decode(), words_of(answer)
     assert "3567000 relax completed 5 Jul 2017 12:00 UTC 3,000,000 1,234 good" in words
-    assert "Excessive metadata operations : 3,000,000 operations" in words
+    assert "Excessive metadata operations by jobs named relax (3,000,000 operations)" in words
     assert f'<a href="https://io.example.org/jobs/{job.pk}/">3567000</a>' in html
     assert f'<a href="https://io.example.org/cases/{case.pk}/">' in html
     assert "&lt;script&gt;&quot;x&quot;&lt;/script&gt;\\u202e\\x1b" in html
@@ -68,3 +69,10 @@ def test_queries_do_not_grow_with_jobs(new_job, client, secret_of, django_assert
             answer = client.get("/api/v1/fragments/jobs/", headers=headers)
 
         assert answer.content.count(b"<tr>") == rows_of_table
+
+
+def test_the_sample_widget_requests_the_fragment(client):
+    widget = (REPOSITORY / "deploy/ondemand/_ioportal_jobs.html.erb").read_text()
+    [address] = re.findall(r"Get\.new\('(.*?)'\)", widget)
+
+    assert client.get(address).json()["code"] == "token"
