@@ -76,7 +76,7 @@ class Load(TypedDict):
 
 
 class Case(TypedDict):
-    """All flags of one rule about one user or host: what is triaged."""
+    """All flags of a rule about a user or host: the unit of triage."""
 
     id: int
     severity: str

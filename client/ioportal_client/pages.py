@@ -32,7 +32,7 @@ _COMPARED: tuple[tuple[str, Callable[[Job], float | None], Callable[[float | Non
 
 
 def job(found: Job) -> Iterator[str]:
-    """Yield the figures of one job, at most 30 lines."""
+    """Yield the figures of a job, at most 30 lines."""
     yield _title(found)
     if found["simulated"]:
         yield _SIMULATED

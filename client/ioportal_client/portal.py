@@ -34,7 +34,7 @@ class PortalError(Exception):
 
     Args:
         message: for people; it may contain any characters.
-        status: of the answer; None without one.
+        status: of the answer; None without an answer.
         pause_s: the time after which another request may be answered.
     """
 
@@ -72,7 +72,7 @@ class Portal:
             base_url=settings.url,
             headers={"Authorization": f"Token {settings.token}", "User-Agent": _AGENT},
             timeout=timeout_s,
-            follow_redirects=False,  # one could send the token elsewhere
+            follow_redirects=False,  # a redirect could send the token elsewhere
             trust_env=urlsplit(settings.url).scheme == "https",  # proxies see no plain token
             verify=ssl.create_default_context(),  # certificates of the system, such as the site's
         )

@@ -36,13 +36,13 @@ class Settings:
 
     @classmethod
     def read(cls, url: str | None = None, token_file: str | None = None) -> Settings:
-        """Return the settings; what is None comes from the environment.
+        """Return the settings, by default from the environment.
 
         `IOPORTAL_URL`; `IOPORTAL_TOKEN`, or a file: `IOPORTAL_TOKEN_FILE`, else
         `~/.config/ioportal/token`.
 
         Raises:
-            SettingsError: one is missing or invalid.
+            SettingsError: a setting is missing or invalid.
         """
         url = url or os.environ.get("IOPORTAL_URL")
         if not url:
@@ -52,7 +52,7 @@ class Settings:
 
 
 def _token_in(name: str | None) -> str:
-    """Return the token in a file that nobody else may read or write."""
+    """Return the token in a file without access for other users."""
     path = Path(name or _TOKEN_FILE).expanduser()
     try:
         with path.open(encoding="utf-8") as file:

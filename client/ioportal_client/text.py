@@ -27,7 +27,7 @@ def visible_lines(text: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a whole number with all digits, another one with about three."""
+    """Return a whole number with all digits, any other with about three."""
     if value is None:
         return UNKNOWN
     if isinstance(value, int) or not value:

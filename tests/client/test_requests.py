@@ -1,4 +1,4 @@
-"""Requests of the client to servers that are busy, slow, or somebody else's."""
+"""Requests of the client to busy, slow and foreign servers."""
 
 import json
 import time
