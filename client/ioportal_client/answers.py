@@ -1,6 +1,6 @@
 """Answers of the portal, as far as the commands read them; unknown figures are None.
 
-Times are in ISO 8601. Those of a look-up are in UTC without a zone, like those of PanDA.
+Times are in ISO 8601; in a look-up they are in UTC without a zone, as in PanDA.
 """
 
 from typing import Any, NotRequired, TypedDict

@@ -114,14 +114,14 @@ class Portal:
         return load
 
     def cases(self, **filters: str) -> list[Case]:
-        """Return current cases, worst first; `filters` are those of the page of cases."""
+        """Return current cases, worst first, with the filters of the page of cases."""
         cases: list[Case] = self.export("/cases/", **filters)["rows"]
         return cases
 
     def compare(self, *arms: str, **options: str) -> Comparison:
         """Compare two to four arms: saved populations or filters, such as `user=alice`.
 
-        `options` are those of the page of comparisons: control, covariate, margin.
+        `options`: control, covariate or margin, as on the page of comparisons.
         """
         comparison: Comparison = self.export("/compare/", arm=arms, **options)
         return comparison

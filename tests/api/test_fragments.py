@@ -71,7 +71,7 @@ def test_queries_do_not_grow_with_jobs(new_job, client, secret_of, django_assert
         assert answer.content.count(b"<tr>") == rows_of_table
 
 
-def test_the_sample_widget_requests_the_fragment(client):
+def test_the_sample_widget_requests_the_fragment(client, db):
     widget = (REPOSITORY / "deploy/ondemand/_ioportal_jobs.html.erb").read_text()
     [address] = re.findall(r"Get\.new\('(.*?)'\)", widget)
 
