@@ -137,6 +137,14 @@ def _print(lines: Iterable[str]) -> int:
     return 0
 
 
+def _count(text: str) -> int:
+    """Parse a number of rows."""
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "ioportal",
@@ -170,13 +178,13 @@ def _parser() -> argparse.ArgumentParser:
     top = command("top", _top, "Show who loads the metadata servers.")
     top.add_argument("--last", choices=_RANGES, default="1h", help="range up to the latest data")
     top.add_argument("--by", choices=("user", "job", "project"), default="user")
-    top.add_argument("--limit", type=int, default=10, metavar="N", help="rows of a table (10)")
+    top.add_argument("--limit", type=_count, default=10, metavar="N", help="rows of a table (10)")
 
     cases = command("cases", _cases, "List current cases, worst first.")
     cases.add_argument("--severity", choices=("abuse", "warning", "notice"))
     for name in ("state", "rule", "user", "filesystem"):
         cases.add_argument(f"--{name}", help=f"only this {name}")
-    cases.add_argument("--limit", type=int, default=20, metavar="N", help="at most N (20)")
+    cases.add_argument("--limit", type=_count, default=20, metavar="N", help="at most N (20)")
 
     compare = command("compare", _compare, "Compare two groups of jobs, or two jobs.")
     for name in ("a", "b"):

@@ -22,7 +22,7 @@ FIRST_KEYS = {"jobs_job": 48_211, "flags_case": 17}  # as in docs/client.md
 
 @pytest.fixture(scope="module")
 def heavy_job(django_db_setup, django_db_blocker, tmp_path_factory):
-    """The job of `stories.heavy_job` with flags and a PanDA job, and the jobs of `campaigns.add`."""
+    """The jobs of `stories.heavy_job` and `campaigns.add`, with flags and a PanDA job."""
     with django_db_blocker.unblock():
         with connection.cursor() as cursor:
             for table, key in FIRST_KEYS.items():

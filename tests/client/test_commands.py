@@ -112,6 +112,7 @@ def test_exit_statuses_distinguish_usage_and_refusal(ioportal, token_file, tmp_p
         ["top", "--url", "http://io.example.org"],
         ["compare", "user=alice", "3567126"],
         ["top", "--last", "2h"],
+        ["cases", "--limit", "0"],
         ["unknown"],
     ):
         assert ioportal(*usage)[0] == 2, usage
