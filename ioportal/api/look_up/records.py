@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Count, Func, TextField
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Count, Func, OuterRef, Subquery, TextField
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.flags.models import Flag
@@ -140,35 +141,24 @@ def _batch_jobs(
     user: User, keys: Collection[int]
 ) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
     """Return the row and the fields `BATCH_FIELDS` of each batch job that a user may see."""
+    links: Any = WorkloadJob.jobs.through.objects.filter(job=OuterRef("pk")).order_by()
+    flags = Flag.objects.visible_to(user).counted().filter(job=OuterRef("pk"))
     visible = Job.objects.visible_to(user).filter(pk__in=EachOf(list(keys)))
-    rows = {row["pk"]: row for row in _with_texts(visible, _JOB_LOADED)}
-    links = WorkloadJob.jobs.through.objects.filter(job__in=EachOf(list(rows))).order_by()
-    inside = dict(links.values_list("job_id").annotate(Count("pk")))
-    flags = _flags(user, rows)
-    return {
-        key: (row, _fields(row, inside.get(key, 0), flags.get(key, [])))
-        for key, row in rows.items()
-    }
+    rows = _with_texts(visible, _JOB_LOADED).annotate(
+        inside=Subquery(links.values("job").annotate(count=Count("pk")).values("count")),
+        rules=ArraySubquery(flags.order_by("-severity", "rule").values("rule")),
+    )
+    return {row["pk"]: (row, _fields(row)) for row in rows}
 
 
-def _flags(user: User, keys: Collection[int]) -> dict[int, list[str]]:
-    """Return the rules that flagged jobs, on good data."""
-    found: dict[int, list[str]] = {}
-    flags = Flag.objects.visible_to(user).counted().filter(job__in=EachOf(list(keys)))
-    for job, rule in flags.order_by("-severity", "rule").values_list("job_id", "rule"):
-        if rule not in (rules := found.setdefault(job, [])):
-            rules.append(rule)
-    return found
-
-
-def _fields(row: dict[str, Any], inside: int, flags: list[str]) -> dict[str, Any]:
+def _fields(row: dict[str, Any]) -> dict[str, Any]:
     figure = {name: row[_JOB_LOADED[f"statistics__{name}"]] for name in _STATISTICS}
     impact = {name: row[f"evidence__{name}"] for name in _EVIDENCE}
     duration_s, read, written = (
         figure[name] for name in ("duration_s", "read_bytes", "write_bytes")
     )
     operations = figure["metadata_operations"]
-    array_index = row["array_index"]
+    array_index, inside = row["array_index"], row["inside"] or 0
     return {
         "cluster": row["cluster__name"],
         "simulated": row["cluster__simulated"],
@@ -197,7 +187,7 @@ def _fields(row: dict[str, Any], inside: int, flags: list[str]) -> dict[str, Any
         "impact_s": impact["impact_s"],
         "impact_is_estimated": impact["impact_is_estimated"],
         "mds_share_pct": _percent(impact["impact_share"]),
-        "flags": flags,
+        "flags": list(dict.fromkeys(row["rules"])),
         "quality": figure["quality"],
         "bytes_quality": figure["bytes_quality"],
         "computedtime": figure["computed_at"],
