@@ -47,6 +47,10 @@ class Table:
             model = model._meta.get_field(relation).related_model  # type: ignore[assignment]  # noqa: SLF001  (documented meta API)
         return model._meta.pk if last == "pk" else model._meta.get_field(last)  # type: ignore[return-value]  # noqa: SLF001
 
+    def is_nullable(self, name: str) -> bool:
+        """Whether a column may be null: its field is, or its row may be missing."""
+        return "__" in self.paths[name] or self.field(name).null
+
     def type_of(self, name: str) -> pl.DataType:
         """Return the type of a column in frames."""
         return _TYPES.get(self.field(name).get_internal_type(), pl.String())

@@ -85,7 +85,9 @@ class Rows:
 
     def _read(self, start: Position | None, count: int) -> pl.DataFrame:
         sort = F(self.table.paths[self.sort])
-        order = sort.desc(nulls_last=True) if self.descending else sort.asc(nulls_last=True)
+        # An index on a column without nulls does not serve an order with nulls last.
+        nulls = {"nulls_last": True} if self.table.is_nullable(self.sort) else {}
+        order = sort.desc(**nulls) if self.descending else sort.asc(**nulls)
         jobs = self.jobs if start is None else self.jobs.filter(self._after(start))
         expressions = {f"_{name}": self.table.expression(name) for name in self.names}
         rows = (
