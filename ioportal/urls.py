@@ -7,7 +7,7 @@ from django.urls import include, path
 
 urlpatterns = [
     path("", include("ioportal.web.urls")),
-    path("me/", include("ioportal.account.urls")),
+    path("", include("ioportal.account.urls")),
     path("tour/", include("ioportal.demo.urls")),
     path("api/", include("ioportal.api.urls")),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from ioportal.account.forms import SubscriptionForm, TokenForm
+from ioportal.account.forms import RevocationForm, SubscriptionForm, TokenForm
 from ioportal.api.models import Token
 from ioportal.site.models import UserAccount
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 5
 _VALIDITY = timedelta(days=365)
-_DIGITS = 18  # of a key
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -38,9 +37,9 @@ def own_account(request: UserRequest) -> HttpResponse:
         messages.success(request, "Saved. Jobs that end from now on count." if wanted else "Saved.")
         return redirect("own_account")
     if action == "revoke":
-        number = request.POST.get("token", "")
-        if number.isascii() and number.isdecimal() and len(number) <= _DIGITS:
-            _tokens(request).filter(pk=number).update(revoked_at=timezone.now())
+        revocation = RevocationForm(_tokens(request), request.POST)
+        if revocation.is_valid():
+            Token.objects.filter(pk=revocation.cleaned_data["token"].pk).revoke(timezone.now())
         return redirect("own_account")
     if action == "create" and label.is_valid():
         secret = _issue(request, label.cleaned_data["name"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.core.exceptions import RequestDataTooBig
 from django.http import UnreadablePostError
 from ninja import Router, Schema
+from pydantic import Field
 
 from ioportal.alerts import bounces
 from ioportal.api.models import Token
@@ -19,23 +20,32 @@ if TYPE_CHECKING:
 _BODY = {
     "requestBody": {
         "required": True,
-        "content": {"message/rfc822": {"schema": {"type": "string", "format": "binary"}}},
-    }
+        "description": "A raw message of up to 2.5 MB",
+        "content": {
+            "message/rfc822": {
+                "schema": {"type": "string", "format": "binary", "minLength": 1},
+                "example": "From: <>\r\nTo: ioportal@example.org\r\n"
+                "Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n",
+            }
+        },
+    },
+    "responses": {200: {"content": {"application/json": {"example": {"matched": True}}}}},
 }
 
-router = Router()
+router = Router(tags=["Bounces"])
 
 
-class Stored(Schema):
+class Processed(Schema):
     """The message is processed."""
 
-    matched: bool
+    matched: bool = Field(description="Whether it is a bounce of a mail of the portal")
 
 
 @router.post(
     "",
     auth=ScopedToken(Token.Scope.BOUNCES),
-    response={200: Stored, **problems(401, 403, 413, 422, 429, 503)},
+    summary="Report a bounce",
+    response={200: Processed, **problems(401, 403, 413, 422, 429, 503)},
     openapi_extra=_BODY,
 )
 def receive(request: HttpRequest) -> dict[str, bool]:
@@ -46,4 +56,6 @@ def receive(request: HttpRequest) -> dict[str, bool]:
         raise Problem(413, "too_large", "The message is too large.") from error
     except UnreadablePostError as error:
         raise Problem(422, "body", f"The body cannot be read: {error}") from error
+    if not content:
+        raise Problem(422, "body", "The body is empty. Send the raw message.")
     return {"matched": bounces.store(content)}

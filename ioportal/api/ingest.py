@@ -12,7 +12,7 @@ from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.http import UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja import Router, Schema, Status
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem, problems
@@ -29,7 +29,18 @@ if TYPE_CHECKING:
 BODY_BYTES = 32 << 20
 _MANIFEST_BYTES = 2 << 20
 _STATUS: dict[type[Refusal], int] = {Conflict: 409, TooLarge: 413, UnknownType: 415}
+_STREAM = "0f8fad5b-d9cb-469f-a165-70867728950e"
 _BODY = {
+    "parameters": [
+        {
+            "in": "header",
+            "name": "Idempotency-Key",
+            "required": True,
+            "description": "stream/sequence of the batch",
+            "schema": {"type": "string"},
+            "example": f"{_STREAM}/1",
+        }
+    ],
     "requestBody": {
         "required": True,
         "content": {
@@ -39,26 +50,42 @@ _BODY = {
                     "required": ["batch", "rows"],
                     "properties": {
                         "batch": Manifest.model_json_schema(),
-                        "rows": {"type": "string", "format": "binary"},
+                        "rows": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "A file: an Arrow stream or NDJSON (docs/api.md)",
+                        },
                     },
-                }
+                },
+                "encoding": {"batch": {"contentType": "application/json"}},
+                "example": {
+                    "batch": {
+                        "stream": _STREAM,
+                        "sequence": 1,
+                        "table": "rpc_windows",
+                        "account": {"lines": 9, "accepted": 7, "rejected": 0, "irrelevant": 2},
+                    },
+                    "rows": "",
+                },
             }
         },
-    }
+    },
+    "responses": {202: {"content": {"application/json": {"example": {"already": False}}}}},
 }
 
-router = Router()
+router = Router(tags=["Batches"])
 
 
 class Stored(Schema):
     """The batch is stored durably."""
 
-    already: bool
+    already: bool = Field(description="Whether an earlier delivery stored it")
 
 
 @router.post(
     "/batches",
     auth=ScopedToken(Token.Scope.INGEST),
+    summary="Deliver a batch",
     response={202: Stored, **problems(401, 403, 409, 411, 413, 415, 422, 429, 503)},
     openapi_extra=_BODY,
 )

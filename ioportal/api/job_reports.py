@@ -19,22 +19,28 @@ if TYPE_CHECKING:
 
 _RETRY_S = 15
 _TEXT, _JSON = "text/plain", "application/json"
+_EXAMPLE_URL = "https://io.example.org/jobs/1042/"
+_EXAMPLE = f"Job 3567126 on titan\n...\n{_EXAMPLE_URL}\n"
 _BODY = {
     "responses": {
         200: {
             "description": "The report, as text or JSON by the header Accept",
-            "content": {_TEXT: {"schema": {"type": "string"}}, _JSON: {"schema": {}}},
+            "content": {
+                _TEXT: {"schema": {"type": "string"}, "example": _EXAMPLE},
+                _JSON: {"schema": {"type": "object"}, "example": {"url": _EXAMPLE_URL}},
+            },
         }
     }
 }
 
-router = Router()
+router = Router(tags=["Jobs"])
 
 
 @router.get(
     "/{cluster}/{job}/report",
     auth=READER,
     url_name="job_report",
+    summary="Report of a job",
     response=problems(401, 403, 404, 409, 429, 503),
     openapi_extra=_BODY,
 )

@@ -27,7 +27,21 @@ if TYPE_CHECKING:
 
     from ioportal.ingest.health import Backlog, SourceHealth
 
-router = Router()
+_BODY = {
+    "responses": {
+        200: {
+            "description": "All metrics (docs/api.md)",
+            "content": {
+                "text/plain": {
+                    "schema": {"type": "string"},
+                    "example": 'ioportal_source_lag_seconds{source="mds1",format="rpctrace"} 7.5\n',
+                }
+            },
+        }
+    }
+}
+
+router = Router(tags=["Metrics"])
 
 _SOURCE_METRICS: tuple[tuple[str, str, Callable[[SourceHealth], float | None]], ...] = (
     (
@@ -62,7 +76,9 @@ _BACKLOG_METRICS: tuple[tuple[str, str, Callable[[Backlog], float]], ...] = (
     "",
     auth=ScopedToken(Token.Scope.METRICS),
     url_name="metrics",
+    summary="Metrics of the portal",
     response=problems(401, 403, 429, 503),
+    openapi_extra=_BODY,
 )
 def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  (ninja's name)
     """Respond in the text format of Prometheus."""

@@ -8,8 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, Q, Value, When
 
 from ioportal.site.models import Source
 
@@ -19,15 +20,33 @@ if TYPE_CHECKING:
 _PREFIX = "ioportal_"  # lets secret scanners recognise a leaked token
 _SECRET_BYTES = 32
 _USE_RECORDED_EVERY = timedelta(minutes=1)
+_VALID = "valid"
 
 
 class TokenQuerySet(models.QuerySet["Token"]):
     """Questions about tokens."""
 
+    def with_states(self, now: datetime) -> Self:
+        """Annotate `state`; a token is *suspended* while its user lacks the rights for it."""
+        may_use_it = Q(user=None) | Q(user__is_active=True) & (
+            ~Q(scope=Token.Scope.WRITE) | Q(user__is_staff=True)
+        )
+        return self.annotate(
+            state=Case(
+                When(revoked_at__isnull=False, then=Value("revoked")),
+                When(expires_at__lte=now, then=Value("expired")),
+                When(may_use_it, then=Value(_VALID)),
+                default=Value("suspended"),
+            )
+        )
+
     def valid(self, now: datetime) -> Self:
-        """Tokens that are neither revoked nor expired, and of no inactive user."""
-        is_in_use = Q(user=None) | Q(user__is_active=True)
-        return self.filter(Q(expires_at=None) | Q(expires_at__gt=now), is_in_use, revoked_at=None)
+        """Tokens that permit requests."""
+        return self.with_states(now).filter(state=_VALID)
+
+    def revoke(self, now: datetime) -> int:
+        """Revoke tokens; return the number of those that were not."""
+        return self.filter(revoked_at=None).update(revoked_at=now)
 
     def for_secret(self, secret: str, now: datetime) -> Token | None:
         """Return the valid token of a secret and record its use."""
@@ -94,6 +113,11 @@ class Token(models.Model):
 
     def __str__(self) -> str:
         return f"token {self.pk}"
+
+    def clean(self) -> None:
+        """Refuse writes by users who are not staff."""
+        if self.scope == self.Scope.WRITE and self.user and not self.user.is_staff:
+            raise ValidationError("A token to write data belongs to a member of staff.")
 
 
 def _digest(secret: str) -> str:

@@ -8,6 +8,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, JsonResponse
 from ninja import Schema
 from ninja.errors import ValidationError
+from pydantic import Field
 
 from ioportal.problem_details import CONTENT_TYPE, problem_details
 
@@ -19,12 +20,13 @@ _DATABASE_RETRY_S = 2  # agents lengthen the pause themselves
 
 
 class ProblemResponse(Schema):
-    """The body of an error response."""
+    """The body of an error response (RFC 9457), with more members by code."""
 
-    title: str
-    status: int
-    code: str
-    detail: str
+    title: str = Field(description="Phrase of the status")
+    status: int = Field(description="Status of the response")
+    code: str = Field(description="Kind of error, for programs: it does not change")
+    detail: str = Field(description="What failed and what to do, for people")
+    request_id: str = Field(description="Id of the request")
 
 
 class Problem(Exception):  # noqa: N818  (a response, not a fault)

@@ -34,7 +34,7 @@ class ScopedToken(APIKeyHeader):
 
     def __init__(self, *scopes: Token.Scope) -> None:
         super().__init__()
-        self._scopes = scopes
+        self.scopes = scopes
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Token:
         """Return the token; refuse a request without a valid one."""
@@ -45,10 +45,10 @@ class ScopedToken(APIKeyHeader):
                 401,
                 "token",
                 "Send a valid token: 'Authorization: Token ...'. The token is missing, unknown, "
-                "expired or revoked.",
+                "expired, revoked or suspended.",
             )
-        if token.scope not in self._scopes:
-            purposes = " or ".join(scope.label for scope in self._scopes)
+        if token.scope not in self.scopes:
+            purposes = " or ".join(scope.label for scope in self.scopes)
             raise Problem(403, "scope", f"The scope of this token does not permit to {purposes}.")
         return token
 
@@ -62,7 +62,7 @@ class UserToken(ScopedToken):
     def authenticate(self, request: HttpRequest, key: str | None) -> Token:
         """Return the token; refuse a request without a valid one, or too many of them."""
         token = None
-        if key is None and Token.Scope.READ in self._scopes:
+        if key is None and Token.Scope.READ in self.scopes:
             token = _of_address(request)
         token = token or super().authenticate(request, key)
         rate = _RATES.count(str(token.pk or client_address(request)))

@@ -2,11 +2,11 @@
 
 from django.contrib.auth.decorators import login_not_required
 from django.urls import path
-from ninja import NinjaAPI
 
 from ioportal.api import (
     bounces,
     cases,
+    documentation,
     fragments,
     ingest,
     job_reports,
@@ -15,12 +15,13 @@ from ioportal.api import (
     problems,
 )
 from ioportal.api.look_up import jobs as look_up
+from ioportal.api.openapi import Api
 from ioportal.api.panda import jobs as panda
 from ioportal.api.responses import finished
 from ioportal.api.tables import views as tables
 
-# No interactive documentation: its pages load scripts from other sites.
-api = NinjaAPI(title="ioportal", version="1", docs_url=None, urls_namespace="api")
+# Without ninja's documentation, whose scripts come from other sites: `documentation` has a page.
+api = Api(title="ioportal", version="1", docs_url=None, urls_namespace="api")
 api.add_router("/bounces", bounces.router)
 api.add_router("/cases", cases.router)
 api.add_router("/fragments", fragments.router)
@@ -37,4 +38,7 @@ _patterns, _app_name, _namespace = api.urls
 for _pattern in _patterns:
     # Tokens protect these views.
     _pattern.callback = login_not_required(finished(_pattern.callback))  # type: ignore[arg-type]
-urlpatterns = [path("v1/", (_patterns, _app_name, _namespace))]
+urlpatterns = [
+    path("v1/docs/", documentation.page, {"api": api}, name="api_docs"),
+    path("v1/", (_patterns, _app_name, _namespace)),
+]

@@ -95,6 +95,7 @@ _SECTIONS = (
         (
             Page("ingest", "Data", "health", for_staff=True),
             Page("site", "Site", "admin:index", for_staff=True),
+            Page("tokens", "Tokens", "token_list", for_staff=True),
         ),
     ),
 )

@@ -1,6 +1,6 @@
 """A storm of the tests of alerts, and users of the tests of pages."""
 
 from tests.alerts.conftest import automatic, storm
-from tests.web.conftest import _static_files_as_they_are, alice, as_alice, bob
+from tests.web.conftest import _static_files_as_they_are, alice, as_alice, as_staff, bob, sam
 
-__all__ = ["_static_files_as_they_are", "alice", "as_alice", "automatic", "bob", "storm"]
+__all__ = ["_static_files_as_they_are", "alice", "as_alice", "as_staff", "automatic", "bob", "sam", "storm"]

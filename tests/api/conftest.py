@@ -13,9 +13,20 @@ from ioportal.ingest import tasks
 from tests import batches
 from tests.conftest import SITE
 from tests.loading import run_task
-from tests.web.conftest import cluster, heavy_job, new_case, new_flag, new_job, put_inside, sam
+from tests.web.conftest import (
+    alice,
+    cluster,
+    heavy_job,
+    new_case,
+    new_flag,
+    new_job,
+    put_inside,
+    sam,
+)
 
-__all__ = ["cluster", "heavy_job", "new_case", "new_flag", "new_job", "put_inside", "sam"]
+__all__ = [
+    *("alice", "cluster", "heavy_job", "new_case", "new_flag", "new_job", "put_inside", "sam"),
+]
 
 SOURCES = """
 [[source]]

@@ -56,6 +56,7 @@ PAGES = [
 ]
 MORE_PAGES = [
     "/nothing/",
+    "/api/v1/docs/",
     "/jobs/?user=nobody",
     "/populations/?unit=panda&compare=others",
     "/ranking/?of=job",

@@ -159,7 +159,9 @@ TABLE = [
     ("palette-<slug:version>.css", "/palette-x.css", {"GET": A.PUBLIC}),
     ("login/", "/login/", {"GET": A.PUBLIC, "POST": A.PUBLIC, "PUT": A.PUBLIC}),
     ("logout/", "/logout/", {"POST": A.PUBLIC}),
+    ("tokens/", "/tokens/", {"GET": A.STAFF, "POST": A.STAFF}),
     ("api/v1/", "/api/v1/", {"GET": A.NOTHING}),
+    ("api/v1/docs/", "/api/v1/docs/", {"GET": A.PUBLIC}),
     ("api/v1/openapi.json", "/api/v1/openapi.json", {"GET": A.PUBLIC}),
     ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
     ("api/v1/cases/events/", "/api/v1/cases/events/", {"GET": A.READERS}),
@@ -219,7 +221,7 @@ def visitors(client, alice, bob, charlie, sam, _source, call):
         "metrics token": call("token", "create", "metrics"),
         "bounces token": call("token", "create", "bounces"),
         "read token": call("token", "create", "read", "--user", "alice"),
-        "write token": call("token", "create", "write", "--user", "alice"),
+        "write token": call("token", "create", "write", "--user", "sam"),
     }
     users = {"alice": alice, "bob": bob, "charlie": charlie, "sam": sam}
 

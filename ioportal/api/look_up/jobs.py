@@ -12,6 +12,7 @@ from pydantic import Field
 from pydantic_core import to_json
 
 from ioportal.api.look_up import found, query
+from ioportal.api.look_up.fields import BY_ID, EXAMPLE, LIST
 from ioportal.api.problems import Problem, problems
 from ioportal.api.tokens import READER, reader
 from ioportal.visible_text import storable
@@ -22,7 +23,19 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1 << 20
 _FORM, _JSON = "application/x-www-form-urlencoded", "application/json"
-_TEXT_OR_LIST = {"anyOf": [{"type": "string"}, {"type": "array"}]}
+_FOUND = {
+    "description": "Records by id, or with form=list a list of records",
+    "headers": {
+        "X-Truncated": {
+            "description": "limit=N if there are more than N records",
+            "schema": {"type": "string"},
+        }
+    },
+    "content": {_JSON: {"schema": {"anyOf": [LIST, BY_ID]}, "example": {"4012345678": EXAMPLE}}},
+}
+_WHOLE_NUMBER: dict[str, Any] = {"pattern": "^([1-9][0-9]{0,5})?$"}
+_VALUE = {"type": ["string", "integer"]}
+_VALUES = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]}
 
 router = Router(tags=["Look-up"])
 
@@ -36,13 +49,23 @@ class Parameters(Schema):
     computingsite: str = Field("", description="PanDA queues", examples=["ORNL_Titan_MCORE"])
     produsername: str = Field("", description="Users of PanDA, separated by bars")
     jobstatus: str = Field("", description="States in PanDA", examples=["finished,failed"])
-    hours: str = Field("", description="Modified in the last hours")
-    days: str = Field("", description="Modified in the last days")
+    hours: str = Field("", description="Modified in the last hours", json_schema_extra=_WHOLE_NUMBER)
+    days: str = Field("", description="Modified in the last days", json_schema_extra=_WHOLE_NUMBER)
     date_from: str = Field("", description="Modified at or after this time (UTC)")
     date_to: str = Field("", description="Modified before this time (UTC)")
     fields: str = Field("", description="Names of fields of the records; without it all")
-    limit: str = Field("", description=f"At most so many records, up to {query.MOST_RECORDS:,}")
-    form: str = Field("", description="dict: records by id; list: records with counts")
+    limit: str = Field(
+        "",
+        description=f"At most so many records, up to {query.MOST_RECORDS:,}",
+        json_schema_extra=_WHOLE_NUMBER,
+    )
+    form: str = Field(
+        "",
+        description="dict: records by id; list: records with counts; without it dict",
+        json_schema_extra={"enum": ["", *query.FORMS]},
+    )
+    json_: str = Field("", alias="json", description="Accepted and ignored: answers are JSON")
+    timestamp: str = Field("", description="Accepted and ignored")
 
 
 @router.get(
@@ -50,7 +73,7 @@ class Parameters(Schema):
     auth=READER,
     summary="Look up jobs",
     response=problems(400, 401, 403, 429, 503),
-    openapi_extra={"responses": {200: {"description": "Records by id, or a list of records"}}},
+    openapi_extra={"responses": {200: _FOUND}},
 )
 def look_up(request: HttpRequest, parameters: Query[Parameters]) -> HttpResponse:  # noqa: ARG001  (declares them)
     """Return the I/O of up to 2,000 PanDA jobs or batch jobs."""
@@ -68,13 +91,18 @@ def look_up(request: HttpRequest, parameters: Query[Parameters]) -> HttpResponse
                 kind: {
                     "schema": {
                         "type": "object",
-                        "properties": dict.fromkeys(Parameters.model_fields, _TEXT_OR_LIST),
-                    }
+                        "properties": {
+                            field.alias or name: schema | {"description": field.description}
+                            for name, field in Parameters.model_fields.items()
+                        },
+                        "additionalProperties": False,
+                    },
+                    "example": {"pandaid": "4012345678,4012345679", "fields": "pandaid,open_total"},
                 }
-                for kind in (_FORM, _JSON)
+                for kind, schema in ((_FORM, _VALUE), (_JSON, _VALUES))
             }
         },
-        "responses": {200: {"description": "Records by id, or a list of records"}},
+        "responses": {200: _FOUND},
     },
 )
 def look_up_many(request: HttpRequest) -> HttpResponse:

@@ -103,7 +103,7 @@ def parsed(parameters: Mapping[str, str], most_ids: int, now: datetime) -> LookU
     if not has_ids and since is None and until is None:
         since = now - DEFAULT_SPAN
         warnings.append("Only jobs modified in the last 12 hours: no ids and no time were sent.")
-    form = parameters.get("form", FORMS[0])
+    form = parameters.get("form") or FORMS[0]
     if form not in FORMS:
         raise invalid("form", f"Choose one of {', '.join(FORMS)}.")
     return LookUpQuery(

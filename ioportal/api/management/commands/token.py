@@ -27,7 +27,7 @@ class Command(commands.Command):
         create = commands.add_parser("create", help="create a token and print its secret once")
         create.add_argument("scope", choices=Token.Scope.values)
         create.add_argument("--source", help="registered source whose batches it may send")
-        create.add_argument("--user", help="user whose jobs it may read")
+        create.add_argument("--user", help="user whose rights it has")
         create.add_argument("--name", default="", help="label, such as the host of the agent")
         create.add_argument("--days", type=int, help="validity in days; default: until revoked")
         commands.add_parser("list", help="list all tokens without their secrets")
@@ -58,11 +58,11 @@ class Command(commands.Command):
         self.stdout.write(secret)
 
     def _list(self, _options: dict[str, Any], now: datetime) -> None:
-        valid = set(Token.objects.valid(now).values_list("pk", flat=True))
-        for token in Token.objects.select_related("source", "user").order_by("pk"):
+        tokens = Token.objects.all().with_states(now).select_related("source", "user")
+        for token in tokens.order_by("pk"):
             facts = [
                 f"{token.pk:>5}",
-                "valid  " if token.pk in valid else "revoked" if token.revoked_at else "expired",
+                f"{token.state:<9}",
                 f"{token.scope} {token.source or token.user or ''}".strip(),
                 token.name,
                 f"last used {token.last_used_at:{_CLOCK}}" if token.last_used_at else "never used",
@@ -71,8 +71,7 @@ class Command(commands.Command):
             self.stdout.write("  ".join(filter(None, facts)))
 
     def _revoke(self, options: dict[str, Any], now: datetime) -> None:
-        tokens = Token.objects.filter(pk=options["number"], revoked_at=None)
-        if not tokens.update(revoked_at=now):
+        if not Token.objects.filter(pk=options["number"]).revoke(now):
             raise CommandError(f"Token {options['number']} does not exist or is revoked already.")
         self.stdout.write(f"Token {options['number']} is revoked.")
 

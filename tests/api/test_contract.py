@@ -1,0 +1,72 @@
+"""The API keeps its OpenAPI description, whatever is sent."""
+
+import json
+from datetime import timedelta
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from hypothesis import HealthCheck, settings
+from schemathesis import checks
+
+from ioportal.api import tokens
+from ioportal.api.urls import api
+from ioportal.throttling.counters import Limit
+from tests.properties import examples
+
+pytestmark = [pytest.mark.django_db, pytest.mark.long]
+
+description = schemathesis.openapi.from_dict(json.loads(json.dumps(api.get_openapi_schema())))
+description.app = get_wsgi_application()
+
+
+@schemathesis.serializer("message/rfc822")
+def _raw(_context, value):
+    return value if isinstance(value, bytes) else str(value).encode(errors="surrogateescape")
+
+
+@pytest.fixture(autouse=True)
+def _one_connection():
+    """Keep the connection with the transaction of the test, as Django's test client does."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+@pytest.fixture(autouse=True)
+def _many_invalid_tokens(monkeypatch):
+    """Do not limit the requests without a valid token, which are among those sent."""
+    unlimited = Limit("invalid tokens", 1_000_000, timedelta(seconds=1))
+    monkeypatch.setattr(tokens, "_INVALID_TOKENS", unlimited)
+
+
+@pytest.fixture
+def secrets(call, sam, sources):
+    """Secrets of tokens by the start of the addresses that need them."""
+    secret_of = {
+        "/api/v1/bounces": call("token", "create", "bounces"),
+        "/api/v1/ingest": call("token", "create", "ingest", "--source", "mds1-trace"),
+        "/api/v1/metrics": call("token", "create", "metrics"),
+    }
+    staff = call("token", "create", "write", "--user", sam.username)
+
+    def secret(path):
+        return next((value for start, value in secret_of.items() if path.startswith(start)), staff)
+
+    return secret
+
+
+@description.parametrize()
+@settings(max_examples=examples(5), suppress_health_check=list(HealthCheck))
+def test_every_operation_keeps_its_description(case, secrets):
+    token = {"Authorization": f"Token {secrets(case.operation.path)}"}
+
+    case.call_and_validate(
+        headers={"Accept-Encoding": "identity", **token},
+        # Dates in order, known names of fields: some values are valid only together.
+        excluded_checks=[checks.positive_data_acceptance],
+    )
