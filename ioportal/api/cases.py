@@ -10,6 +10,7 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from ioportal.api.answers import answer
 from ioportal.api.problems import problems
 from ioportal.api.responses import json_response
 from ioportal.api.tokens import READER, reader
@@ -39,6 +40,23 @@ class Position(Schema):
     auth=READER,
     summary="Events of cases",
     response=problems(400, 401, 403, 429, 503),
+    openapi_extra=answer(
+        "Events, oldest first",
+        {
+            "events": [
+                {
+                    "id": 912,
+                    "at": "2017-08-18T13:46:00Z",
+                    "kind": "opened",
+                    "by": "",
+                    "text": "",
+                    "case": {"url": "https://io.example.org/cases/7/", "owner": "alice"},
+                }
+            ],
+            "next": 912,
+            "has_more": False,
+        },
+    ),
 )
 def events(request: HttpRequest, position: Query[Position]) -> HttpResponse:
     """Return events after a number, oldest first, each with its case as it is now.

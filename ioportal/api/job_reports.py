@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse, JsonResponse
 from ninja import Router
 
+from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, problems
 from ioportal.api.tokens import READER, reader
 from ioportal.jobs.models import Job
@@ -19,19 +20,7 @@ if TYPE_CHECKING:
 
 _RETRY_S = 15
 _TEXT, _JSON = "text/plain", "application/json"
-_EXAMPLE_URL = "https://io.example.org/jobs/1042/"
-_EXAMPLE = f"Job 3567126 on titan\n...\n{_EXAMPLE_URL}\n"
-_BODY = {
-    "responses": {
-        200: {
-            "description": "The report, as text or JSON by the header Accept",
-            "content": {
-                _TEXT: {"schema": {"type": "string"}, "example": _EXAMPLE},
-                _JSON: {"schema": {"type": "object"}, "example": {"url": _EXAMPLE_URL}},
-            },
-        }
-    }
-}
+_EXAMPLE = "Job 3567126 on titan\n...\nhttps://io.example.org/jobs/1042/\n"
 
 router = Router(tags=["Jobs"])
 
@@ -42,7 +31,9 @@ router = Router(tags=["Jobs"])
     url_name="job_report",
     summary="Report of a job",
     response=problems(401, 403, 404, 409, 429, 503),
-    openapi_extra=_BODY,
+    openapi_extra=answer(
+        "The report, as text or JSON by the header Accept", _EXAMPLE, _JSON, kind=_TEXT
+    ),
 )
 def job_report(request: HttpRequest, cluster: str, job: str) -> HttpResponse:
     """Report what the latest job of an id did to the filesystems."""

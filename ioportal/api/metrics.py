@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from ioportal.api.answers import answer
 from ioportal.api.models import Token
 from ioportal.api.problems import problems
 from ioportal.api.tokens import ScopedToken
@@ -26,20 +27,6 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
     from ioportal.ingest.health import Backlog, SourceHealth
-
-_BODY = {
-    "responses": {
-        200: {
-            "description": "All metrics (docs/api.md)",
-            "content": {
-                "text/plain": {
-                    "schema": {"type": "string"},
-                    "example": 'ioportal_source_lag_seconds{source="mds1",format="rpctrace"} 7.5\n',
-                }
-            },
-        }
-    }
-}
 
 router = Router(tags=["Metrics"])
 
@@ -78,7 +65,12 @@ _BACKLOG_METRICS: tuple[tuple[str, str, Callable[[Backlog], float]], ...] = (
     url_name="metrics",
     summary="Metrics of the portal",
     response=problems(401, 403, 429, 503),
-    openapi_extra=_BODY,
+    openapi_extra=answer(
+        "All metrics (docs/api.md)",
+        'ioportal_source_lag_seconds{source="mds1-trace",format="rpctrace"} 7.5\n',
+        kind="text/plain",
+        schema={"type": "string"},
+    ),
 )
 def metrics(request: HttpRequest) -> HttpResponse:  # noqa: ARG001  (ninja's name)
     """Respond in the text format of Prometheus."""

@@ -62,19 +62,19 @@ class MitigationBody(Schema):
         return value
 
 
-class Stored(Schema):
+class StoredMitigation(Schema):
     """The mitigation is stored."""
 
-    url: str
+    url: str = Field(examples=["https://io.example.org/mitigations/3/"])
     created: bool
-    changed: list[str]
+    changed: list[str] = Field(description="Names of the fields that have other values")
 
 
 @router.put(
     "/{key}/",
     auth=WRITER,
     summary="Log or change a mitigation",
-    response={200: Stored, **problems(400, 401, 403, 409, 422, 429, 503)},
+    response={200: StoredMitigation, **problems(400, 401, 403, 409, 422, 429, 503)},
 )
 def store(request: HttpRequest, key: str, body: MitigationBody) -> dict[str, object]:
     """Store a mitigation under a key of the sender; the same body again changes nothing."""

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from ninja.operation import Operation
 
 _FIRST_ERROR = 400
-_ALWAYS = (401, 403, 429, 500, 503)
+_ALWAYS = (400, 401, 403, 429, 500, 503)
 _CODES = {
     400: ("parameter", "The parameter 'limit' is invalid."),
     401: ("token", "Send a valid token: 'Authorization: Token ...'."),
     403: ("scope", "The scope of this token does not permit to do this."),
     404: ("missing", "There is no such resource."),
+    406: ("accept", "No type in the header Accept is available."),
     409: ("conflict", "The request conflicts with stored data."),
     411: ("length", "Send the header Content-Length."),
     413: ("too_large", "The body is too large."),
@@ -68,6 +69,12 @@ class Api(NinjaAPI):
 
 
 class _Description(OpenAPISchema):
+    def add_schema_definitions(self, definitions: dict[str, Any]) -> None:
+        """Add schemas; ninja lets a second one of the same name replace the first."""
+        for name, schema in definitions.items():
+            if self.schemas.setdefault(name, schema) != schema:
+                raise ValueError(f"Two schemas of the API have the name {name}.")
+
     def get_components(self) -> dict[str, Any]:
         self.add_schema_definitions({"Problem": ProblemResponse.model_json_schema()})
         return {

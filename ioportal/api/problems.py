@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, JsonResponse
 from ninja import Schema
-from ninja.errors import ValidationError
+from ninja.errors import HttpError, ValidationError
 from pydantic import Field
 
 from ioportal.problem_details import CONTENT_TYPE, problem_details
@@ -63,6 +63,7 @@ def add_handlers(api: NinjaAPI) -> None:
     """Handle problems, invalid parameters and an unavailable database in an API."""
     api.exception_handler(Problem)(respond)
     api.exception_handler(ValidationError)(_invalid)
+    api.exception_handler(HttpError)(_unreadable)
     api.exception_handler(Http404)(_missing)
     for fault in (OperationalError, InterfaceError):
         api.exception_handler(fault)(_database_unavailable)
@@ -86,6 +87,11 @@ def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     name = names[-1] if names else place
     message = f"The parameter {name!r} is invalid: {first['msg']}."
     return respond(request, Problem(status, "parameter", message, parameter=name))
+
+
+def _unreadable(request: HttpRequest, error: HttpError) -> HttpResponse:
+    """Refuse a body that is not JSON."""
+    return respond(request, Problem(error.status_code, "body", str(error)))
 
 
 def _missing(request: HttpRequest, fault: Http404) -> HttpResponse:

@@ -10,10 +10,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.utils.cache import get_conditional_response, patch_vary_headers, set_response_etag
 
-from ioportal.problem_details import CONTENT_TYPE
+from ioportal.problem_details import CONTENT_TYPE, problem_details
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,12 @@ def complete(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBa
     """Add the headers of all responses; answer 304 instead of an unchanged response."""
     request_id = request.headers.get("X-Request-ID", "")
     request_id = request_id if _REQUEST_ID.fullmatch(request_id) else uuid4().hex
+    if isinstance(response, HttpResponseNotAllowed):
+        allowed = ", ".join(sorted(response["Allow"].split(", ")))
+        message = f"{request.method} is not allowed here, but {allowed}."
+        body = problem_details(response.status_code, "method", message)
+        response = JsonResponse(body, status=response.status_code, content_type=CONTENT_TYPE)
+        response["Allow"] = allowed
     if response.get("Content-Type") == CONTENT_TYPE and isinstance(response, HttpResponse):
         problem = json.loads(response.content) | {"request_id": request_id}
         response.content = json.dumps(problem)

@@ -3,4 +3,13 @@
 from tests.alerts.conftest import automatic, storm
 from tests.web.conftest import _static_files_as_they_are, alice, as_alice, as_staff, bob, sam
 
-__all__ = ["_static_files_as_they_are", "alice", "as_alice", "as_staff", "automatic", "bob", "sam", "storm"]
+__all__ = [
+    "_static_files_as_they_are",
+    "alice",
+    "as_alice",
+    "as_staff",
+    "automatic",
+    "bob",
+    "sam",
+    "storm",
+]

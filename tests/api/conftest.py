@@ -25,7 +25,14 @@ from tests.web.conftest import (
 )
 
 __all__ = [
-    *("alice", "cluster", "heavy_job", "new_case", "new_flag", "new_job", "put_inside", "sam"),
+    "alice",
+    "cluster",
+    "heavy_job",
+    "new_case",
+    "new_flag",
+    "new_job",
+    "put_inside",
+    "sam",
 ]
 
 SOURCES = """

@@ -12,14 +12,17 @@ from hypothesis import HealthCheck, settings
 from schemathesis import checks
 
 from ioportal.api import tokens
+from ioportal.api.look_up.fields import EXAMPLE, FIELDS
+from ioportal.api.look_up.records import JOB_FIELDS, PANDA_FIELDS
 from ioportal.api.urls import api
 from ioportal.throttling.counters import Limit
-from tests.properties import examples
+from tests.properties import examples, is_deep
 
 pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
 description = schemathesis.openapi.from_dict(json.loads(json.dumps(api.get_openapi_schema())))
 description.app = get_wsgi_application()
+description.config.phases.coverage.enabled = is_deep()  # every value of every parameter: a minute
 
 
 @schemathesis.serializer("message/rfc822")
@@ -61,7 +64,7 @@ def secrets(call, sam, sources):
 
 
 @description.parametrize()
-@settings(max_examples=examples(5), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
 def test_every_operation_keeps_its_description(case, secrets):
     token = {"Authorization": f"Token {secrets(case.operation.path)}"}
 
@@ -70,3 +73,40 @@ def test_every_operation_keeps_its_description(case, secrets):
         # Dates in order, known names of fields: some values are valid only together.
         excluded_checks=[checks.positive_data_acceptance],
     )
+
+
+def test_every_operation_has_a_summary_examples_credentials_and_errors():
+    described = api.get_openapi_schema()
+    operations = [each for methods in described["paths"].values() for each in methods.values()]
+
+    assert described["openapi"].startswith("3.1")
+    assert operations
+    for operation in operations:
+        assert operation["summary"]
+        assert operation["description"]
+        assert [*operation["security"][0], *operation["security"][1]] == ["Token", "Bearer"]
+        assert {400, 401, 403, 429, 500, 503} <= operation["responses"].keys()
+        for status, response in operation["responses"].items():
+            if status >= 400:
+                example = response["content"]["application/problem+json"]["example"]
+                assert example["status"] == status
+            if status == 200 and "requestBody" not in operation:
+                assert any("example" in body for body in response["content"].values())
+        for body in operation.get("requestBody", {}).get("content", {}).values():
+            assert (
+                "example" in body or "examples" in str(body["schema"]) or "$ref" in body["schema"]
+            )
+
+
+def test_every_field_of_the_look_up_is_described():
+    assert {*FIELDS} == {*PANDA_FIELDS, *JOB_FIELDS}
+    assert {*EXAMPLE} == {*PANDA_FIELDS}
+
+
+@pytest.mark.parametrize("method", ["put", "patch", "delete"])
+def test_other_methods_are_refused_with_those_that_are_allowed(client, method):
+    answer = getattr(client, method)("/api/v1/jobs/query/")
+
+    assert (answer.status_code, answer["Allow"]) == (405, "GET, POST")
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer.json()["code"] == "method"

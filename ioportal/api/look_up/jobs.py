@@ -49,7 +49,9 @@ class Parameters(Schema):
     computingsite: str = Field("", description="PanDA queues", examples=["ORNL_Titan_MCORE"])
     produsername: str = Field("", description="Users of PanDA, separated by bars")
     jobstatus: str = Field("", description="States in PanDA", examples=["finished,failed"])
-    hours: str = Field("", description="Modified in the last hours", json_schema_extra=_WHOLE_NUMBER)
+    hours: str = Field(
+        "", description="Modified in the last hours", json_schema_extra=_WHOLE_NUMBER
+    )
     days: str = Field("", description="Modified in the last days", json_schema_extra=_WHOLE_NUMBER)
     date_from: str = Field("", description="Modified at or after this time (UTC)")
     date_to: str = Field("", description="Modified before this time (UTC)")

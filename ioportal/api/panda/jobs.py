@@ -10,10 +10,12 @@ from django.core.exceptions import RequestDataTooBig
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse, QueryDict
 from ninja import Router, Schema
+from pydantic import Field
 
 from collectors.formats import BY_NAME
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
+from ioportal.api.answers import answer
 from ioportal.api.panda import plots as panda_plots
 from ioportal.api.panda.aggregates import aggregates
 from ioportal.api.problems import Problem, invalid, problems
@@ -45,16 +47,22 @@ _ABOUT_TIMES = {
 }
 
 router = Router(tags=["PanDA"])
+_FIGURES = {
+    "npandajobs": 300,
+    "nbatchjobs": 12,
+    "jobstatus": {"finished": 288, "failed": 12},
+    "statistics": {"opens": {"title": "Opens", "unit": "count", "of": "batch job"}},
+}
 
 
-class Stored(Schema):
+class StoredRecords(Schema):
     """The records are stored."""
 
-    records: int
+    records: int = Field(examples=[300])
     accepted: int
     rejected: int
-    already: bool
-    reasons: dict[str, int]
+    already: bool = Field(description="Whether the same body was stored before")
+    reasons: dict[str, int] = Field(description="Numbers of rejected records by reason")
 
 
 @router.get(
@@ -62,7 +70,8 @@ class Stored(Schema):
     auth=READER,
     summary="I/O of a task",
     response=problems(400, 401, 403, 404, 429, 503),
-    openapi_extra=_ABOUT_TIMES,
+    openapi_extra=_ABOUT_TIMES
+    | answer("Figures of the task", {"jeditaskid": "10995522", **_FIGURES}),
 )
 def task(request: HttpRequest, jeditaskid: int) -> HttpResponse:
     """Return statistics, histograms, trend and flags of the PanDA jobs of a task."""
@@ -74,7 +83,8 @@ def task(request: HttpRequest, jeditaskid: int) -> HttpResponse:
     auth=READER,
     summary="I/O of a PanDA queue",
     response=problems(400, 401, 403, 404, 429, 503),
-    openapi_extra=_ABOUT_TIMES,
+    openapi_extra=_ABOUT_TIMES
+    | answer("Figures of the queue", {"computingsite": "ORNL_Titan_MCORE", **_FIGURES}),
 )
 def site(request: HttpRequest, computingsite: str) -> HttpResponse:
     """Return statistics, histograms, trend and flags of the PanDA jobs of a PanDA queue."""
@@ -86,6 +96,18 @@ def site(request: HttpRequest, computingsite: str) -> HttpResponse:
     auth=READER,
     summary="Timelines of a PanDA job, as PanDA's monitor draws them",
     response=problems(401, 403, 404, 429, 503),
+    openapi_extra=answer(
+        "Lines by chart; the first is the x axis",
+        {
+            "plotsDict": {
+                "opens-closes": {
+                    "data": [["x", 0.5, 1.5], ["open", 100.0, 80.0]],
+                    "details": {"title": "Opens and closes", "xlabel": "Wall time, min"},
+                }
+            },
+            "error": "",
+        },
+    ),
 )
 def plots(request: HttpRequest, pandaid: int) -> HttpResponse:
     """Return the I/O of the batch job during a PanDA job, by minutes since its start."""
@@ -98,6 +120,19 @@ def plots(request: HttpRequest, pandaid: int) -> HttpResponse:
     auth=READER,
     summary="Timelines of a PanDA job as rows",
     response=problems(401, 403, 404, 429, 503),
+    openapi_extra=answer(
+        "Rows by chart",
+        {
+            "series": [
+                {
+                    "name": "opens-closes",
+                    "title": "Opens and closes",
+                    "unit": "1/s",
+                    "rows": [{"start": "2017-08-18T12:00:00Z", "open": 100.0}],
+                }
+            ]
+        },
+    ),
 )
 def series(request: HttpRequest, pandaid: int) -> HttpResponse:
     """Return the I/O of the batch job during a PanDA job, by time."""
@@ -108,11 +143,16 @@ def series(request: HttpRequest, pandaid: int) -> HttpResponse:
     "/records/",
     auth=WRITER,
     summary="Store PanDA jobs",
-    response={200: Stored, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+    response={200: StoredRecords, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {"application/json": {"schema": {"type": "object"}}},
+            "content": {
+                "application/json": {
+                    "schema": {"type": "object"},
+                    "example": {"jobs": [{"pandaid": 4012345678, "batchid": "3567126"}]},
+                }
+            },
         }
     },
 )

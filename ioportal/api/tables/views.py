@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Router
 
+from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, invalid, problems
 from ioportal.api.tables import columns, formats
 from ioportal.api.tables.pages import Rows
@@ -41,18 +42,16 @@ router = Router(tags=["Tables"])
 def _described(table: Table) -> dict[str, object]:
     filters = table.kind.filter_set.base_filters
     labels = {name: str(filter_.label) for name, filter_ in filters.items()} | _ABOUT_OWN
-    kinds = (formats.JSON, *formats.STREAMS)
     return {
         "parameters": [
             {"in": "query", "name": name, "description": label, "schema": {"type": "string"}}
             for name, label in labels.items()
         ],
-        "responses": {
-            200: {
-                "description": "A page of rows as JSON, or all rows in another format",
-                "content": {kind: {"schema": {}} for kind in kinds},
-            }
-        },
+        **answer(
+            "A page of rows as JSON, or all rows in another format",
+            {"next": "WzEwNDEsMTA0MV0", "rows": [{"id": 1042, "opens": 2106213}]},
+            *formats.STREAMS,
+        ),
     }
 
 
