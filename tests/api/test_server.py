@@ -11,13 +11,13 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+import urllib3
 from django.db import connection, transaction
 
 from ioportal.ingest.models import Segment
-from ioportal.site.models import Server
+from ioportal.site.models import Cluster, Server
 from tests.batches import ARROW, arrow, traced, window
 from tests.conftest import REPOSITORY
 from tests.processes import ENDS_WITH_PARENT
@@ -169,17 +169,75 @@ def test_a_server_killed_before_the_commit_stores_nothing(server, send, queries,
     assert reconcile()
 
 
-def test_the_example_in_the_documentation_works(server, token, tmp_path, attribute, queries):
+@pytest.fixture
+def cluster(db):
+    """The cluster of the examples, next to those of `sources`."""
+    return Cluster.objects.create(name="titan", time_zone="UTC", batch_system="pbs")
+
+
+@pytest.fixture
+def pilot(new_job, put_inside):
+    """The batch job of the examples, with its PanDA jobs."""
+    figures = {
+        "duration_s": 3_600, "opens": 2_106_213, "closes": 2_104_987, "write_bytes": 2_048_000_000,
+        "metadata_operations": 6_312_004, "peak_metadata_rate": 12_044.5,
+    }  # fmt: skip
+    job = new_job(figures, batch_id="3567126")
+    put_inside(job, *range(4_012_345_676, 4_012_345_679), reported_batch_id="3567126.titan")
+    return job
+
+
+def test_the_examples_in_the_documentation_work(
+    server, token, call, sam, pilot, tmp_path, attribute, queries
+):
     url, _ = server()
-    example = re.search(r"```sh\n(.*?)```", (REPOSITORY / "docs/api.md").read_text(), re.DOTALL)
-    script = example[1].replace("https://io.example.org", url)
+    text = (REPOSITORY / "docs/api.md").read_text()
+    secrets = {
+        "TOKEN": call("token", "create", "read", "--user", "sam"),
+        "INGEST_TOKEN": token("mds1-trace"),
+        "METRICS_TOKEN": call("token", "create", "metrics"),
+        "BOUNCES_TOKEN": call("token", "create", "bounces"),
+    }
 
-    completed = subprocess.run(
-        ["sh", "-eu", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"PATH": os.environ["PATH"], "TOKEN": token("mds1-trace")},
-    )  # fmt: skip
+    outputs = []
+    for example in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+        script = example.replace("https://io.example.org", url).replace("curl ", "curl --fail ")
+        completed = subprocess.run(
+            ["sh", "-eu", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False,
+            env={"PATH": os.environ["PATH"], **secrets},
+        )  # fmt: skip
+        assert completed.returncode == 0, (example, completed.stderr)
+        outputs.append(completed.stdout)
 
-    assert completed.stdout == '{"already": false}', completed.stderr
+    first, listed, table, cached, batch, bounce, report, metrics = outputs
+    described = re.search(r"```json\n(.*?)```", text, re.DOTALL)[1]
+    assert json.loads(first) == json.loads(described)
+    assert json.loads(listed)["unknown"] == {"batchid": ["3567127"]}
+    assert "3567126" in table
+    assert cached == "304\n"
+    assert batch == '{"already": false}'
+    assert json.loads(bounce) == {"matched": False}
+    assert "3567126" in report
+    assert "ioportal_database_bytes" in metrics
     attribute()
     assert queries("SELECT sum(count) FROM telemetry_attributedrpc") == [(7,)]
-    assert Path(tmp_path / "rows.ndjson").exists()
+
+
+def test_pandas_monitor_looks_up_a_thousand_jobs_in_one_request(server, call, sam, pilot):
+    url, _ = server()
+    secret = call("token", "create", "read", "--user", "sam")
+    ids = ",".join(str(4_012_345_676 + number) for number in range(1_000))
+    monitor = urllib3.PoolManager(
+        headers={"Accept": "application/json", "Authorization": f"Token {secret}"}
+    )
+
+    answer = monitor.request("GET", f"{url}/api/v1/jobs/query/?json&pandaid={ids}")
+
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+    records = json.loads(answer.data)
+    assert len(records) == 1_000
+    assert [id_ for id_, record in records.items() if record] == [
+        "4012345678", "4012345677", "4012345676",
+    ]  # fmt: skip
+    most = ",".join(str(4_012_000_000 + number) for number in range(2_000))
+    assert monitor.request("GET", f"{url}/api/v1/jobs/query/?json&pandaid={most}").status == 200
