@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from ninja import NinjaAPI
 
+_FIRST_ERROR = 400
+
 
 @dataclass(frozen=True)
 class Content:
@@ -46,12 +48,20 @@ class Operation:
         return self._contents(self.facts.get("requestBody", {}))
 
     @property
-    def responses(self) -> Iterator[tuple[int, str, list[Content]]]:
-        """Yield status, description and bodies; those of errors are described once."""
+    def responses(self) -> Iterator[tuple[str, str, list[Content]]]:
+        """Yield status, description and bodies of responses that are no errors."""
         for status, response in self.facts["responses"].items():
-            is_error = status >= 400  # noqa: PLR2004
-            contents = [] if is_error else self._contents(response)
-            yield status, response["description"], contents
+            if int(status) < _FIRST_ERROR:
+                yield status, response["description"], self._contents(response)
+
+    @property
+    def errors(self) -> list[tuple[str, str]]:
+        """Status and description of its errors."""
+        return [
+            (status, response["description"])
+            for status, response in self.facts["responses"].items()
+            if int(status) >= _FIRST_ERROR
+        ]
 
     def _contents(self, owner: dict[str, Any]) -> list[Content]:
         return [
@@ -81,17 +91,12 @@ def page(request: HttpRequest, api: NinjaAPI) -> HttpResponse:
     description = json.loads(json.dumps(api.get_openapi_schema()))
     schemas = description["components"]["schemas"]
     operations = [
-        Operation(method.upper(), path, _with_numbers(facts), schemas)
+        Operation(method.upper(), path, facts, schemas)
         for path, methods in description["paths"].items()
         for method, facts in methods.items()
     ]
-    context = {"operations": operations, "schemes": description["components"]["securitySchemes"]}
-    return render(request, "api/docs.html", context)
-
-
-def _with_numbers(facts: dict[str, Any]) -> dict[str, Any]:
-    responses = {int(status): response for status, response in facts["responses"].items()}
-    return {**facts, "responses": responses}
+    readers_first = sorted(operations, key=lambda operation: "read" not in operation.scopes)
+    return render(request, "api/docs.html", {"operations": readers_first})
 
 
 def _type(schema: dict[str, Any]) -> str:

@@ -93,6 +93,8 @@ class Token(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
 
+    state: str  # with `with_states` only
+
     objects = TokenQuerySet.as_manager()
 
     class Meta:
