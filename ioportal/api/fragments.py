@@ -11,6 +11,7 @@ from django.urls import reverse
 from ninja import Router
 
 from ioportal.analysis.metrics import BY_NAME
+from ioportal.api.answers import answer
 from ioportal.api.problems import problems
 from ioportal.api.tokens import READER, reader
 from ioportal.jobs.models import Job
@@ -33,14 +34,12 @@ router = Router(tags=["Fragments"])
     auth=READER,
     summary="The user's latest jobs and cases, as HTML",
     response=problems(401, 403, 429, 503),
-    openapi_extra={
-        "responses": {
-            200: {
-                "description": "A section without scripts and styles",
-                "content": {_HTML: {"schema": {"type": "string"}}},
-            }
-        }
-    },
+    openapi_extra=answer(
+        "A section without scripts and styles",
+        "<section>...</section>",
+        kind=_HTML,
+        schema={"type": "string"},
+    ),
 )
 def own_jobs(request: HttpRequest) -> HttpResponse:
     """Show the latest jobs of the token's user, and the user's worst cases."""

@@ -45,7 +45,7 @@ class TokenQuerySet(models.QuerySet["Token"]):
         return self.with_states(now).filter(state=_VALID)
 
     def revoke(self, now: datetime) -> int:
-        """Revoke tokens; return the number of those that were not."""
+        """Revoke tokens; return the number of tokens that changed."""
         return self.filter(revoked_at=None).update(revoked_at=now)
 
     def for_secret(self, secret: str, now: datetime) -> Token | None:

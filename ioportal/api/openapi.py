@@ -1,4 +1,4 @@
-"""The OpenAPI description of the API: what all operations share is added here."""
+"""The OpenAPI description of the API, with credentials, headers and errors of all operations."""
 
 from __future__ import annotations
 

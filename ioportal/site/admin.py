@@ -197,7 +197,7 @@ class SourceForm(forms.ModelForm):
 
 @admin.register(Source)
 class SourceAdmin(RegistrationAdmin):
-    """Feeds of agents; each needs a token of the page Tokens."""
+    """Feeds of agents; each needs a token (page Tokens)."""
 
     list_display = ("name", "format", "scope", "poll_interval_s", "last_batch_at")
     list_filter = ("format",)

@@ -1,4 +1,4 @@
-"""What all operations of the API have in common: credentials, limits, caches."""
+"""Credentials, limits, caches and headers of all operations of the API."""
 
 import pytest
 

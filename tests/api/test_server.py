@@ -171,7 +171,7 @@ def test_a_server_killed_before_the_commit_stores_nothing(server, send, queries,
 
 @pytest.fixture
 def cluster(db):
-    """The cluster of the examples, next to those of `sources`."""
+    """The cluster of the examples."""
     return Cluster.objects.create(name="titan", time_zone="UTC", batch_system="pbs")
 
 
