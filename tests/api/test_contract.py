@@ -16,13 +16,12 @@ from ioportal.api.look_up.fields import EXAMPLE, FIELDS
 from ioportal.api.look_up.records import JOB_FIELDS, PANDA_FIELDS
 from ioportal.api.urls import api
 from ioportal.throttling.counters import Limit
-from tests.properties import examples, is_deep
+from tests.properties import examples
 
 pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
 description = schemathesis.openapi.from_dict(json.loads(json.dumps(api.get_openapi_schema())))
 description.app = get_wsgi_application()
-description.config.phases.coverage.enabled = is_deep()  # every value of every parameter: a minute
 
 
 @schemathesis.serializer("message/rfc822")
