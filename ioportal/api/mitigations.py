@@ -9,11 +9,12 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.urls import reverse
 from ninja import Router, Schema
-from pydantic import AwareDatetime, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from ioportal.analysis.metrics import ANY_BY_NAME
 from ioportal.api.problems import Problem, problems
 from ioportal.api.tokens import WRITER, reader
+from ioportal.ingest.manifest import Moment  # noqa: TC001  (pydantic reads it)
 from ioportal.studies import mitigations, scopes
 from ioportal.studies.models import Mitigation
 from ioportal.visible_text import storable
@@ -32,9 +33,9 @@ class MitigationBody(Schema):
 
     title: str = Field(min_length=1, max_length=120, examples=["Search path without Lustre"])
     kind: Literal[tuple(Mitigation.Kind.values)]  # type: ignore[valid-type]
-    started_at: AwareDatetime
-    completed_at: AwareDatetime | None = None
-    reverted_at: AwareDatetime | None = None
+    started_at: Moment
+    completed_at: Moment | None = None
+    reverted_at: Moment | None = None
     made_by: str = ""
     scope: str = Field("", description="Filters of a job list; without it all jobs")
     metric: str = Field("", description="Metric that is expected to change (docs/metrics.md)")

@@ -27,7 +27,7 @@ def _storable(text: str) -> str:
     return text.replace("\x00", "\ufffd")
 
 
-_Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
+Moment = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 _Count = Annotated[int, Field(ge=0, le=LARGEST_BIGINT)]
 _Text = Annotated[str, Field(max_length=REJECT_TEXT_CHARACTERS), AfterValidator(_storable)]
 # Keys that may differ between two deliveries of one batch.
@@ -53,8 +53,8 @@ class Observed(BaseModel):
     """An interval in which a target ("": the source as a whole) was observed."""
 
     target: Annotated[str, Field(max_length=64)] = ""
-    start: _Moment
-    end: _Moment
+    start: Moment
+    end: Moment
 
     @model_validator(mode="after")
     def _has_a_length(self) -> Self:
@@ -76,7 +76,7 @@ class Spool(BaseModel):
 
     batches: _Count = 0
     bytes: _Count = 0
-    oldest_at: _Moment | None = None
+    oldest_at: Moment | None = None
 
 
 class Agent(BaseModel):
@@ -96,7 +96,7 @@ class Manifest(BaseModel):
     coverage: Annotated[list[Observed], Field(max_length=10_000)] = []
     rejects: Annotated[list[Reject], Field(max_length=1_000)] = []
     rejected_by_reason: Annotated[dict[_Text, _Count], Field(max_length=200)] = {}
-    sent_at: _Moment | None = None
+    sent_at: Moment | None = None
     spool: Spool | None = None
     agent: Agent = Agent()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 import numpy as np
 import polars as pl
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from psycopg import ClientCursor, sql
 
@@ -160,7 +161,10 @@ def read_rows(rows: QuerySet[Any, Any], columns: Mapping[str, pl.DataType]) -> p
         rows: values in the order of `columns`.
         columns: names and types: `String`, `Int64`, `Float64`, `Boolean` or a datetime.
     """
-    query, values = rows.query.sql_with_params()
+    try:
+        query, values = rows.query.sql_with_params()
+    except EmptyResultSet:  # a filter that nothing can match
+        return pl.DataFrame(schema=columns)
     with connection.wrap_database_errors, connection.cursor() as cursor:
         select = ClientCursor(cursor.connection).mogrify(query, values)  # COPY has no parameters
         statement = sql.SQL("COPY ({}) TO STDOUT (FORMAT csv)").format(sql.SQL(select))

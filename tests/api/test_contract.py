@@ -109,3 +109,30 @@ def test_other_methods_are_refused_with_those_that_are_allowed(client, method):
     assert (answer.status_code, answer["Allow"]) == (405, "GET, POST")
     assert answer["Content-Type"] == "application/problem+json"
     assert answer.json()["code"] == "method"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        pytest.param("GET", "panda/jobs/?jeditaskid=K", None, 200, id="an id that none can have"),
+        pytest.param("POST", "jobs/query/", {"batchid": None}, 400, id="null instead of ids"),
+        pytest.param("POST", "jobs/query/", {"pandaid": [True]}, 400, id="an id that is no number"),
+        pytest.param(
+            "PUT",
+            "mitigations/x/",
+            {"title": "x", "kind": "other", "started_at": "2017-08-23T18:06:40-21:27"},
+            200,
+            id="a zone that PostgreSQL does not know",
+        ),
+    ],
+)
+def test_requests_that_once_broke_the_contract(client, secrets, method, path, body, status):
+    answer = client.generic(
+        method,
+        f"/api/v1/{path}",
+        json.dumps(body),
+        content_type="application/json",
+        headers={"Authorization": f"Token {secrets('')}"},
+    )
+
+    assert answer.status_code == status

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from ioportal.api.look_up import found, query
 from ioportal.api.look_up.fields import BY_ID, EXAMPLE, LIST
-from ioportal.api.problems import Problem, problems
+from ioportal.api.problems import Problem, invalid, problems
 from ioportal.api.tokens import READER, reader
 from ioportal.visible_text import storable
 
@@ -126,10 +126,15 @@ def _body(request: HttpRequest) -> dict[str, str]:
         raise Problem(400, "body", f"The body is not valid JSON: {error}.") from error
     if not isinstance(values, dict):
         raise Problem(400, "body", "The body is not a JSON object.")
-    return {
-        name: "|".join(map(str, value)) if isinstance(value, list) else str(value)
-        for name, value in values.items()
-    }
+    return {name: "|".join(_texts(name, value)) for name, value in values.items()}
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    """Return a value of a JSON body, or the values of a list, as texts."""
+    parts = value if isinstance(value, list) else [value]
+    if not all(type(part) in {str, int} for part in parts):
+        raise invalid(name, "Send a text, a whole number or a list of them.")
+    return list(map(str, parts))
 
 
 def _respond(user: User, parameters: dict[str, str], most_ids: int) -> HttpResponse:
