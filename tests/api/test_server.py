@@ -194,6 +194,7 @@ def test_the_examples_in_the_documentation_work(
     text = (REPOSITORY / "docs/api.md").read_text()
     secrets = {
         "TOKEN": call("token", "create", "read", "--user", "sam"),
+        "WRITE_TOKEN": call("token", "create", "write", "--user", "sam"),
         "INGEST_TOKEN": token("mds1-trace"),
         "METRICS_TOKEN": call("token", "create", "metrics"),
         "BOUNCES_TOKEN": call("token", "create", "bounces"),
@@ -209,11 +210,14 @@ def test_the_examples_in_the_documentation_work(
         assert completed.returncode == 0, (example, completed.stderr)
         outputs.append(completed.stdout)
 
-    first, listed, table, cached, batch, bounce, report, metrics = outputs
+    first, listed, jobs, exported, written, cached, batch, bounce, report, metrics = outputs
     described = re.search(r"```json\n(.*?)```", text, re.DOTALL)[1]
     assert json.loads(first) == json.loads(described)
     assert json.loads(listed)["unknown"] == {"batchid": ["3567127"]}
-    assert "3567126" in table
+    assert json.loads(jobs)["rows"][0]["metadata_operations"] == 6_312_004
+    assert (tmp_path / "panda.csv").read_text().count("\n") > 0
+    assert "3567126" in exported
+    assert json.loads(written)["created"]
     assert cached == "304\n"
     assert batch == '{"already": false}'
     assert json.loads(bounce) == {"matched": False}
