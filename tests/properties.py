@@ -10,6 +10,11 @@ settings.register_profile("quick", deadline=None, max_examples=_EXAMPLES)
 settings.register_profile("deep", deadline=None, max_examples=_EXAMPLES * _DEEP_TIMES)
 
 
+def is_deep():
+    """Return whether this run has the deep profile."""
+    return settings.get_current_profile_name() == "deep"
+
+
 def examples(number):
     """Return the number of examples in the profile of this run."""
-    return number * (_DEEP_TIMES if settings.get_current_profile_name() == "deep" else 1)
+    return number * (_DEEP_TIMES if is_deep() else 1)

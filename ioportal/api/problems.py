@@ -94,6 +94,11 @@ def _unreadable(request: HttpRequest, error: HttpError) -> HttpResponse:
     return respond(request, Problem(error.status_code, "body", str(error)))
 
 
+def missing(request: HttpRequest, address: str) -> HttpResponse:
+    """Respond to an address that has no view."""
+    return respond(request, Problem(404, "missing", f"There is no address /api/{address[:64]}."))
+
+
 def _missing(request: HttpRequest, fault: Http404) -> HttpResponse:
     return respond(request, Problem(404, "missing", str(fault) or "There is no such resource."))
 

@@ -2,6 +2,7 @@
 
 from django.contrib.auth.decorators import login_not_required
 from django.urls import path
+from django.views.decorators.csrf import csrf_exempt
 
 from ioportal.api import (
     bounces,
@@ -41,4 +42,5 @@ for _pattern in _patterns:
 urlpatterns = [
     path("v1/docs/", documentation.page, {"api": api}, name="api_docs"),
     path("v1/", (_patterns, _app_name, _namespace)),
+    path("<path:address>", login_not_required(csrf_exempt(finished(problems.missing)))),
 ]

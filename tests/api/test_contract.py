@@ -16,7 +16,7 @@ from ioportal.api.look_up.fields import EXAMPLE, FIELDS
 from ioportal.api.look_up.records import JOB_FIELDS, PANDA_FIELDS
 from ioportal.api.urls import api
 from ioportal.throttling.counters import Limit
-from tests.properties import examples
+from tests.properties import examples, is_deep
 
 pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
@@ -63,7 +63,11 @@ def secrets(call, sam, sources):
 
 
 @description.parametrize()
-@settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=examples(10),
+    derandomize=not is_deep(),  # a run tests its own changes; `make test-deep` tries new examples
+    suppress_health_check=list(HealthCheck),
+)
 def test_every_operation_keeps_its_description(case, secrets):
     token = {"Authorization": f"Token {secrets(case.operation.path)}"}
 

@@ -161,6 +161,7 @@ TABLE = [
     ("logout/", "/logout/", {"POST": A.PUBLIC}),
     ("tokens/", "/tokens/", {"GET": A.STAFF, "POST": A.STAFF}),
     ("api/v1/", "/api/v1/", {"GET": A.NOTHING}),
+    ("api/<path:address>", "/api/v1/nothing/", {"GET": A.NOTHING}),
     ("api/v1/docs/", "/api/v1/docs/", {"GET": A.PUBLIC}),
     ("api/v1/openapi.json", "/api/v1/openapi.json", {"GET": A.PUBLIC}),
     ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
