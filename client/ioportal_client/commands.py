@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ioportal_client.answers import Job, LookUp
 
 _NOTHING, _USAGE, _REFUSED = 1, 2, 3
+_SEVERITIES = {"abuse": "3", "warning": "2", "notice": "1"}  # as the page of cases filters
 _SECTIONS = {"operations": "Metadata operations", "rpcs": "Metadata RPCs (traces)"}
 _RANGES = ("15m", "1h", "6h", "24h", "7d", "30d", "90d", "1y")
 _Options = argparse.Namespace
@@ -73,6 +74,8 @@ def _top(portal: Portal, options: _Options) -> Printable:
 def _cases(portal: Portal, options: _Options) -> Printable:
     names = ("state", "severity", "rule", "user", "filesystem")
     filters = {name: getattr(options, name) for name in names if getattr(options, name)}
+    if severity := filters.get("severity"):
+        filters["severity"] = _SEVERITIES[severity]
     found = portal.cases(**filters)
     return Printable(found[: options.limit], pages.cases(found, options.limit))
 
@@ -181,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
     top.add_argument("--limit", type=_count, default=10, metavar="N", help="rows of a table (10)")
 
     cases = command("cases", _cases, "List current cases, worst first.")
-    cases.add_argument("--severity", choices=("abuse", "warning", "notice"))
+    cases.add_argument("--severity", choices=_SEVERITIES)
     for name in ("state", "rule", "user", "filesystem"):
         cases.add_argument(f"--{name}", help=f"only this {name}")
     cases.add_argument("--limit", type=_count, default=20, metavar="N", help="at most N (20)")

@@ -182,7 +182,7 @@ def _figures(found: Job) -> Iterator[tuple[str, str]]:
     opens, closes = (text.number(found[name]) for name in ("open_total", "close_total"))
     yield "Opens and closes", f"{opens} and {closes}"
     if (share := found["mdt_share_max_pct"]) is not None:
-        yield "Largest MDT share", f"{share:.1f} %"
+        yield "Largest share of an MDT", f"{share:.3g} %"
     yield "Read", text.size(found["read_bytes"])
     yield "Written", text.size(found["write_bytes"])
     if (waiting_s := found["impact_s"]) is not None:

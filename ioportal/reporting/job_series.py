@@ -25,6 +25,7 @@ from ioportal.analysis.timelines import (
 )
 from ioportal.charts.time_axis import Mark, Meaning
 from ioportal.ingest import pending_attribution
+from ioportal.reporting import job_facts
 from ioportal.reporting.series import (
     bin_width,
     mean_times,
@@ -189,7 +190,10 @@ class JobSeries:
 
     @cached_property
     def _io_windows(self) -> pl.DataFrame:
-        """Windows between reads; in a long range, merged into bins."""
+        """Windows between reads, without the time outside the run; in a long range, in bins.
+
+        The operations of a window were made while the job ran, however long after it the read came.
+        """
         width = self._bin if self._bin > _EXACT_UP_TO else _MOMENT
         rows = (
             self._io_rows.exclude(basis=IoWindow.Basis.TOTAL)
@@ -201,11 +205,20 @@ class JobSeries:
             .annotate(**{f"sum_{kind}": Sum(kind) for kind in _IO_KINDS})
             .values_list("target_id", "begins", "ends", *(f"sum_{kind}" for kind in _IO_KINDS))
         )
-        return pl.DataFrame(
+        frame = pl.DataFrame(
             list(rows),
             schema={**OBSERVED, **dict.fromkeys(_IO_KINDS, pl.Int64)},
             orient="row",
-        ).with_columns(seconds("start", "end").alias("seconds"))
+        )
+        if run := job_facts.run(self._job):
+            begin, stop = (pl.lit(moment, UTC_US) for moment in (run.start, run.end))
+            start, end = pl.max_horizontal("start", begin), pl.min_horizontal("end", stop)
+            is_within = start < end
+            frame = frame.with_columns(
+                start=pl.when(is_within).then(start).otherwise("start"),
+                end=pl.when(is_within).then(end).otherwise("end"),
+            )
+        return frame.with_columns(seconds("start", "end").alias("seconds"))
 
     @cached_property
     def _rpc_counts(self) -> pl.DataFrame:

@@ -36,13 +36,13 @@ def write(client, call, sam):
     ],
 )
 def test_aggregates_of_a_task_and_of_a_queue(get_panda, new_job, put_inside, path):
-    opens = [100, 300, 500]
+    opens = [100, 200, 600]
     for number, count in enumerate(opens):
         start = at("12:00") + timedelta(days=number)
         job = new_job({"opens": count, "metadata_operations": 4 * count}, started_at=start)
         times = {"started_at": start, "ended_at": start + timedelta(minutes=10 * (number + 1))}
-        put_inside(job, 2 * number, 2 * number + 1, **times)
-    WorkloadJob.objects.filter(panda_id=5).update(state="failed")
+        put_inside(job, *range(3 * number, 3 * number + number + 1), **times)
+    WorkloadJob.objects.filter(panda_id=8).update(state="failed")
     rows.flag_job(job)
     put_inside(new_job({"opens": 7}, owner="bob", project="X"), 99, task_id=5, site="other")
 
@@ -51,13 +51,15 @@ def test_aggregates_of_a_task_and_of_a_queue(get_panda, new_job, put_inside, pat
     assert (answer["npandajobs"], answer["nbatchjobs"]) == (6, 3)
     assert answer["jobstatus"] == {"finished": 5, "failed": 1}
     run_time = answer["statistics"]["panda_duration_s"]
-    assert (run_time["n"], run_time["p50"], run_time["of"]) == (6, 1_200, "PanDA job")
-    assert answer["statistics"]["opens"]["mean"] == 300
-    assert sum(answer["histograms"]["opens"]["counts"]) == 6
+    assert (run_time["n"], run_time["p50"], run_time["of"]) == (6, 1_500, "PanDA job")
+    opens_of_jobs = answer["statistics"]["opens"]
+    assert (opens_of_jobs["n"], opens_of_jobs["mean"], opens_of_jobs["of"]) == (3, 300, "batch job")
+    assert sum(answer["histograms"]["opens"]["counts"]) == 3
+    assert answer["quality"] == {"good": 3, "partial": 0, "poor": 0}
     ended = answer["trend"]["rows"]
     assert sum(row["finished"] or 0 for row in ended) == 5
     medians = [row["batch_job_opens_median"] for row in ended if row["batch_job_opens_median"]]
-    assert median(medians) == 300
+    assert median(medians) == 200
     assert answer["flags"] == [
         {"rule": "metadata-operations", "title": "Excessive metadata operations", "nbatchjobs": 1}
     ]

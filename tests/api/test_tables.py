@@ -140,8 +140,9 @@ def test_a_limit_of_a_stream(table, jobs):
         ("", "image/png", 406, "application/json, text/csv"),
         ("limit=0", "*/*", 400, "above 0"),
         ("cursor=x", "*/*", 400, "Send the value 'next'"),
-        ("cursor=WyJhIiwgMV0&sort=opens", "*/*", 400, "Send the value 'next'"),
-        ("cursor=WzEsIDFlOTldCg", "*/*", 400, "Send the value 'next'"),
+        ("cursor=WyJvcGVucyIsICJhIiwgMV0&sort=opens", "*/*", 400, "Send the value 'next'"),
+        ("cursor=WyItaWQiLCA1LCA1XQ&sort=opens", "*/*", 400, "another order"),
+        ("cursor=WyItaWQiLCAxLCAxZTk5XQ", "*/*", 400, "Send the value 'next'"),
         ("cursor=%F0%9F%92%A5", "*/*", 400, "Send the value 'next'"),
     ],
 )

@@ -287,7 +287,10 @@ def test_every_visitor_opens_only_permitted_routes(visitors, page_names, visitor
 def test_exports_accept_tokens_with_the_rights_of_their_users(visitors, page_names):
     def served(visitor, address):
         answer = visitors(visitor, "GET", address)
-        return answer.status_code, b"".join(answer)[:200]
+        kind = answer["Content-Type"]
+        if visitor == "read token" and answer.status_code >= 400:
+            assert kind == "application/problem+json" or answer.status_code == 400, address
+        return answer.status_code, answer.status_code == 200 and b"".join(answer)[:200]
 
     accepted = 0
     for _, example, _ in TABLE:
@@ -298,6 +301,7 @@ def test_exports_accept_tokens_with_the_rights_of_their_users(visitors, page_nam
         address += f"{'&' if '?' in address else '?'}format=json"
         answer = served("read token", address)
         assert answer == served("alice", address), address
+        assert visitors("read token", "GET", f"{address}x").status_code == 400, address
         assert outcome(visitors("metrics token", "GET", address)) == REFUSED, address
         assert outcome(visitors("read token", "POST", address)) != SERVED, address
         accepted += answer[0] == 200

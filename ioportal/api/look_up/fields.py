@@ -74,10 +74,14 @@ _TABLE: dict[str, tuple[dict[str, Any], str, Any]] = {
     "mdops_total": (_WHOLE, "metadata operations, with opens and closes", 6312004),
     "mdops_rate_max": (_NUMBER, "largest rate of metadata operations per second", 12044.5),
     "mdops_rate_max_interval_s": (_NUMBER, "length of the interval of that rate in s", 30.0),
-    "mdt_share_max_pct": (_NUMBER, "share of the most used MDT in %", 100.0),
+    "mdt_share_max_pct": (
+        _NUMBER,
+        "largest share of the job in the metadata operations of an MDT in %",
+        31.5,
+    ),
     "op_mix": (
         _MIX,
-        "share of each kind in the metadata operations, from 0 to 1; kinds without any are absent",
+        "share of each kind in the metadata operations, from 0 to 1; null if they are unknown",
         {"open": 0.3337, "close": 0.3335, "getattr": 0.3328},
     ),
     "impact_s": (_NUMBER, "extra waiting of other jobs in s", 164.2),

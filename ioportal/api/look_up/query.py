@@ -82,6 +82,9 @@ def parsed(parameters: Mapping[str, str], most_ids: int, now: datetime) -> LookU
     if unknown := sorted(set(parameters) - PARAMETERS):
         raise invalid(unknown[0], f"It is not known. Known are {', '.join(sorted(PARAMETERS))}.")
     ids = {name: _values(parameters.get(name, "")) for name in _IDS}
+    for name in _IDS:
+        if name in parameters and not ids[name]:
+            raise invalid(name, "It has no ids.")
     if (count := sum(map(len, ids.values()))) > most_ids:
         raise Problem(
             400,

@@ -183,7 +183,9 @@ def _fields(row: dict[str, Any]) -> dict[str, Any]:
             kind: round(count / operations, 4)
             for kind in METADATA_OPERATIONS
             if (count := figure[f"count_{kind}"]) and operations
-        },
+        }
+        if operations is not None
+        else None,
         "impact_s": impact["impact_s"],
         "impact_is_estimated": impact["impact_is_estimated"],
         "mds_share_pct": _percent(impact["impact_share"]),

@@ -18,7 +18,7 @@ from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.studies import trends
 from ioportal.studies.cache import visibility_key
-from ioportal.studies.populations import PANDA_JOBS, Selection, compare
+from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS, Selection, compare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.jobs.models import WorkloadJobQuerySet
+    from ioportal.studies.populations import Comparison
 
-# Of batch jobs, which several PanDA jobs may share.
+# Of batch jobs, each counted once.
 _OF_BATCH_JOBS = (
     *("read_bytes", "write_bytes", "metadata_operations", "metadata_operations_per_node"),
     *("opens", "closes", "peak_metadata_rate"),
 )
-_METRICS = (*(metric.name for metric in PANDA_METRICS), *_OF_BATCH_JOBS)
+_OWN = [metric.name for metric in PANDA_METRICS]
 _MOMENT = timedelta(microseconds=1)  # after the end of the last job: buckets are half-open
 _MEDIANS = tuple(BY_NAME[name] for name in ("metadata_operations", "opens", "read_bytes"))
 
@@ -45,39 +46,48 @@ def aggregates(user: User, jobs: WorkloadJobQuerySet, filters: str) -> dict[str,
         jobs: the jobs that the user may see and `filters` select.
         filters: the query of the page of the jobs.
     """
-    selection = Selection(PANDA_JOBS, filters, visibility_key(user), jobs)
-    comparison = compare([selection], _METRICS)
-    (summary,) = comparison.summaries
+    version = visibility_key(user)
+    panda = compare([Selection(PANDA_JOBS, filters, version, jobs)], _OWN)
+    (summary,) = panda.summaries
     if not summary.jobs:
         return None
     holders = Job.objects.visible_to(user).filter(pk__in=jobs.order_by().values("batch_job"))
+    batch = compare([Selection(BATCH_JOBS, f"inside&{filters}", version, holders)], _OF_BATCH_JOBS)
     return {
         "npandajobs": summary.jobs,
         "nbatchjobs": summary.batch_jobs,
         "simulated": summary.simulated,
         "jobstatus": summary.by_state,
-        "quality": summary.by_quality,
-        "statistics": {
-            name: {
-                "title": ANY_BY_NAME[name].title,
-                "unit": str(ANY_BY_NAME[name].unit),
-                "of": "PanDA job" if PANDA_JOBS.is_own(name) else "batch job",
-                **vars(spread),
-            }
-            for name, spread in summary.spreads.items()
-        },
-        "histograms": {
-            metric: {
-                "unit": str(ANY_BY_NAME[metric].unit),
-                "bins": bars.bins,
-                "counts": bars.counts[0],
-            }
-            for (metric, scale), bars in comparison.histograms.items()
-            if scale is Scale.LOG
-        },
+        "quality": batch.summaries[0].by_quality,
+        "statistics": {**_statistics(panda, "PanDA job"), **_statistics(batch, "batch job")},
+        "histograms": {**_histograms(panda), **_histograms(batch)},
         "trend": _trend(jobs, holders),
         "flags": list(_flags(user, holders)),
         "url": f"{settings.PORTAL_URL}/populations/?unit=panda&{filters}",
+    }
+
+
+def _statistics(population: Comparison, of: str) -> dict[str, Any]:
+    return {
+        name: {
+            "title": ANY_BY_NAME[name].title,
+            "unit": str(ANY_BY_NAME[name].unit),
+            "of": of,
+            **vars(spread),
+        }
+        for name, spread in population.summaries[0].spreads.items()
+    }
+
+
+def _histograms(population: Comparison) -> dict[str, Any]:
+    return {
+        name: {
+            "unit": str(ANY_BY_NAME[name].unit),
+            "bins": bars.bins,
+            "counts": bars.counts[0],
+        }
+        for (name, scale), bars in population.histograms.items()
+        if scale is Scale.LOG
     }
 
 

@@ -27,15 +27,16 @@ _HIGHEST_KEY = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class Position:
-    """The last row before a page: its value in the sorted column, and its key."""
+    """The last row before a page: the order, its value in the sorted column, and its key."""
 
+    order: str
     value: Any
     key: int
 
     @property
     def cursor(self) -> str:
         """The position as a parameter of a URL."""
-        content = json.dumps([self.value, self.key], default=lambda moment: moment.isoformat())
+        content = json.dumps([*vars(self).values()], default=lambda moment: moment.isoformat())
         return urlsafe_b64encode(content.encode()).decode().rstrip("=")
 
 
@@ -61,13 +62,14 @@ class Rows:
         if not cursor:
             return None
         try:
-            value, key = _decoded(cursor)
-            # A value of another type is refused: the cursor belongs to another order.
+            order, value, key = _decoded(cursor)
+            if order != self._order:
+                raise invalid("cursor", "It belongs to another order.")
             value = None if value is None else self.table.field(self.sort).to_python(value)
         except (ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
-            message = "It is not of this order. Send the value 'next' of a response."
+            message = "Send the value 'next' of a response."
             raise invalid("cursor", message) from error
-        return Position(value, key)
+        return Position(order, value, key)
 
     def pages(
         self, start: Position | None, size: int
@@ -78,10 +80,16 @@ class Rows:
             frame = self._read(position, size + 1)
             has_more = frame.height > size
             frame = frame.head(size)
-            position = Position(frame[_SORT][-1], frame[_KEY][-1]) if has_more else None
+            position = (
+                Position(self._order, frame[_SORT][-1], frame[_KEY][-1]) if has_more else None
+            )
             yield frame.drop(_SORT, _KEY), position
             if position is None:
                 return
+
+    @property
+    def _order(self) -> str:
+        return f"-{self.sort}" if self.descending else self.sort
 
     def _read(self, start: Position | None, count: int) -> pl.DataFrame:
         sort = F(self.table.paths[self.sort])
@@ -108,14 +116,14 @@ class Rows:
         return after | Q(**{f"{path}__{beyond}": start.value}) | Q(**{f"{path}__isnull": True})
 
 
-def _decoded(cursor: str) -> tuple[Any, int]:
-    """Return value and key of a cursor.
+def _decoded(cursor: str) -> tuple[str, Any, int]:
+    """Return order, value and key of a cursor.
 
     Raises:
         ValueError, TypeError, RecursionError: it is not a cursor.
     """
     text = urlsafe_b64decode(cursor[:_MOST_CURSOR_CHARACTERS] + "=" * (-len(cursor) % 4))
-    value, key = json.loads(text)
+    order, value, key = json.loads(text)
     if type(key) is not int or abs(key) > _HIGHEST_KEY:
         raise ValueError(key)
-    return value, key
+    return order, value, key

@@ -151,4 +151,6 @@ def _limit(request: HttpRequest, most: int | None) -> int | None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text)):
         raise invalid("limit", "Send a whole number above 0.")
-    return min(int(text), most) if most else int(text)
+    if most and int(text) > most:
+        raise invalid("limit", f"A JSON page has at most {most:,} rows.")
+    return int(text)
