@@ -13,8 +13,8 @@ _LAYOUT = frozenset("\t\n")  # not the carriage return, which overwrites a termi
 
 
 def storable(text: str) -> str:
-    """Replace NUL characters, which PostgreSQL does not accept."""
-    return text.replace("\x00", "\ufffd")
+    """Replace NUL characters and lone surrogates, which PostgreSQL does not accept."""
+    return text.encode(errors="replace").decode().replace("\x00", "\ufffd")
 
 
 def visible(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from django.conf import settings
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+
 router = Router(tags=["Mitigations"])
 
 
@@ -39,7 +42,9 @@ class MitigationBody(Schema):
     made_by: str = ""
     scope: str = Field("", description="Filters of a job list; without it all jobs")
     metric: str = Field("", description="Metric that is expected to change (docs/metrics.md)")
-    factor: float | None = Field(None, description="Expected: value after / value before")
+    factor: float | None = Field(
+        None, gt=0, le=1e9, allow_inf_nan=False, description="Expected: value after / value before"
+    )
     direction: Literal["", "less", "more"] = Field("", description="Expected, without a factor")
     links: list[str] = []
     notes: str = Field("", max_length=20_000)
@@ -47,6 +52,20 @@ class MitigationBody(Schema):
     fix: Literal[("", *Mitigation.Fix.values)] = ""  # type: ignore[valid-type]
     fix_url: str = ""
     is_public: bool = False
+
+    @field_validator("title")
+    @classmethod
+    def _has_text(cls, title: str) -> str:
+        if not title.strip():
+            raise ValueError("The title is empty.")
+        return title.strip()
+
+    @field_validator("started_at", "completed_at", "reverted_at")
+    @classmethod
+    def _is_of_our_time(cls, moment: datetime | None) -> datetime | None:
+        if moment and not _EARLIEST <= moment < _LATEST:
+            raise ValueError("The time is not between 1970 and 2200.")
+        return moment
 
     @field_validator("metric")
     @classmethod
@@ -93,6 +112,7 @@ def _store(by: str, key: str, body: MitigationBody) -> dict[str, object]:
     mitigation = known or Mitigation(key=key)
     try:
         values["scope"] = scopes.checked_scope(body.scope)
+        mitigations.checked_links(body.fix_url)
         values["links"] = mitigations.checked_links("\n".join(body.links))
         changed = [name for name, value in values.items() if getattr(mitigation, name) != value]
         for name, value in values.items():

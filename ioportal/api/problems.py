@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import BadRequest, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, JsonResponse
 from ninja import Schema
 from ninja.errors import HttpError, ValidationError
+from psycopg.errors import QueryCanceled
 from pydantic import Field
 
 from ioportal.problem_details import CONTENT_TYPE, problem_details
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from ninja import NinjaAPI
 
+_SLOW_RETRY_S = 60
 _DATABASE_RETRY_S = 2  # agents lengthen the pause themselves
 
 
@@ -65,6 +68,8 @@ def add_handlers(api: NinjaAPI) -> None:
     api.exception_handler(ValidationError)(_invalid)
     api.exception_handler(HttpError)(_unreadable)
     api.exception_handler(Http404)(_missing)
+    for unreadable in (BadRequest, SuspiciousOperation):
+        api.exception_handler(unreadable)(_bad_request)
     for fault in (OperationalError, InterfaceError):
         api.exception_handler(fault)(_database_unavailable)
 
@@ -103,7 +108,14 @@ def _missing(request: HttpRequest, fault: Http404) -> HttpResponse:
     return respond(request, Problem(404, "missing", str(fault) or "There is no such resource."))
 
 
-def _database_unavailable(request: HttpRequest, _fault: Exception) -> HttpResponse:
+def _bad_request(request: HttpRequest, fault: Exception) -> HttpResponse:
+    return respond(request, Problem(400, "request", f"The request cannot be read: {fault}"))
+
+
+def _database_unavailable(request: HttpRequest, fault: Exception) -> HttpResponse:
+    if isinstance(fault.__cause__, QueryCanceled):
+        message = "The database took too long. Send fewer values, or a shorter time."
+        return respond(request, Problem(503, "too_much_data", message, retry_after_s=_SLOW_RETRY_S))
     return respond(
         request,
         Problem(

@@ -65,7 +65,8 @@ class UserToken(ScopedToken):
         if key is None and Token.Scope.READ in self.scopes:
             token = _of_address(request)
         token = token or super().authenticate(request, key)
-        rate = _RATES.count(str(token.pk or client_address(request)))
+        # A user's tokens share the limit, as more of them are free.
+        rate = _RATES.count(f"user {token.user_id}" if token.pk else client_address(request))
         request.rate = rate  # type: ignore[attr-defined]  # for the headers of the response
         if rate.retry_after_s:
             raise Problem(

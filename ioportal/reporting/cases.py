@@ -188,7 +188,9 @@ def _restrict(cases: list[Case], flags: FlagQuerySet) -> None:
     aggregates = by_case.annotate(Max("severity"), Min("since"), Max("until"), Min("opened_at"))
     visible = {row["case"]: row for row in aggregates}
     for case in cases:
-        row = visible[case.pk]
+        row = visible.get(case.pk)
+        if row is None:  # its flags ended meanwhile
+            continue
         case.severity, case.since = row["severity__max"], row["since__min"]
         case.until, case.opened_at = row["until__max"], row["opened_at__min"]
 

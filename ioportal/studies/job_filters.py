@@ -12,12 +12,14 @@ from django import forms
 from django.contrib.postgres.fields import DateTimeRangeField
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import F, Func, Max, Q
+from django.db.models.lookups import In
 from django.utils import timezone
 
 from collectors.batch import htcondor
 from ioportal.analysis.rules import RULES
 from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Allocation, Job, JobStatistics, Launch
+from ioportal.jobs.models.job import DISPLAY_ID
 from ioportal.site.models import Cluster
 from ioportal.telemetry.models import LARGEST_BIGINT
 from ioportal.time_fields import TimeField
@@ -258,12 +260,14 @@ def _latest_run() -> datetime:
 def by_id(ids: list[str]) -> Q:
     """Return a condition: batch id, array task ('3485999[4]') or launch is one of `ids`."""
     launches = Launch.objects.filter(name__in=ids, job__isnull=False)
-    condition = Q(batch_id__in=ids) | _with_keys(launches.values_list("job"))
-    for task in filter(None, map(_ARRAY_TASK.fullmatch, ids)):
-        condition |= Q(**task.groupdict())
-    for batch_id, process in filter(None, map(htcondor.batch_id, ids)):
-        condition |= Q(batch_id=batch_id, array_index=process) if process else Q(batch_id=batch_id)
-    return condition
+    pairs = [*(match.groups() for match in map(_ARRAY_TASK.fullmatch, ids) if match)]
+    pairs += filter(None, map(htcondor.batch_id, ids))
+    whole = [batch_id for batch_id, task in pairs if not task]
+    tasks = [(batch_id, task) for batch_id, task in pairs if task]
+    # The index on batch ids selects the candidates.
+    is_task = Q(In(DISPLAY_ID, [f"{batch_id}[{task}]" for batch_id, task in tasks]))
+    condition = Q(batch_id__in=[*ids, *whole]) | _with_keys(launches.values_list("job"))
+    return condition | Q(batch_id__in={batch_id for batch_id, _ in tasks}) & is_task
 
 
 def _with_keys(keys: QuerySet[Any, tuple[Any, ...]]) -> Q:

@@ -179,6 +179,10 @@ def test_many_ids_are_posted(look_up, pilot):
         ("date_from=2017-07-06&date_to=2017-07-05", "not later"),
         ("form=xml", "dict, list"),
         ("limit=-1", "from 1 to"),
+        ("pandaid=", "no ids"),
+        ("jobstatus=" + "x*" * 5, "none more than 4"),
+        ("jobstatus=" + ",".join(f"{n}*" for n in range(21)), "At most 20 values"),
+        ("computingsite=" + ",".join(map(str, range(1_001))), "more than 1,000 values"),
     ],
 )
 def test_invalid_parameters_are_named(look_up, db, query, reason):
@@ -191,6 +195,31 @@ def test_invalid_parameters_are_named(look_up, db, query, reason):
 @pytest.mark.parametrize("body", ["[1]", "{", "[" * 100_000, '"x"', "nul\x00"])
 def test_bodies_that_are_no_object_are_refused(look_up, db, body):
     assert look_up("", body=body).status_code == 400
+
+
+def test_many_tasks_of_arrays_are_found_together(look_up, new_job, django_assert_max_num_queries):
+    task = new_job({"opens": 2}, batch_id="77", array_index="4")
+    new_job({"opens": 3}, batch_id="77", array_index="5")
+    ids = [task.display_id, *(f"{number}[5]" for number in range(100, 20_000 + 99))]
+    look_up("pandaid=1")
+
+    with django_assert_max_num_queries(6):
+        answer = look_up("", body=json.dumps({"batchid": ids, "fields": ["open_total"]})).json()
+
+    assert len(answer) == 20_000
+    assert {key: record for key, record in answer.items() if record} == {"77[4]": {"open_total": 2}}
+
+
+@pytest.mark.parametrize("name", ["pandaid", "batchid", "jobstatus", "produsername"])
+def test_lone_surrogates_match_nothing(look_up, db, name):
+    answer = look_up("", body=json.dumps({name: ["\ud800", "x\ud800*"], "days": 1}))
+
+    assert answer.status_code == 200
+    assert set(answer.json().values()) <= {None}
+
+
+def test_many_stars_in_sequence_are_one(look_up, pilot):
+    assert set(look_up(f"days=9999&jobstatus=f{'*' * 900}").json()) == {"11", "12"}
 
 
 def test_hostile_ids_match_nothing(look_up, pilot):

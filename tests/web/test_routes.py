@@ -301,7 +301,8 @@ def test_exports_accept_tokens_with_the_rights_of_their_users(visitors, page_nam
         address += f"{'&' if '?' in address else '?'}format=json"
         answer = served("read token", address)
         assert answer == served("alice", address), address
-        assert visitors("read token", "GET", f"{address}x").status_code == 400, address
+        if answer[0] == 200:
+            assert visitors("read token", "GET", f"{address}x").status_code == 400, address
         assert outcome(visitors("metrics token", "GET", address)) == REFUSED, address
         assert outcome(visitors("read token", "POST", address)) != SERVED, address
         accepted += answer[0] == 200

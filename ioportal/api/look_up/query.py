@@ -15,7 +15,7 @@ from ioportal.jobs.keys import EachOf
 from ioportal.jobs.panda_jobs import valid_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 MOST_IDS_IN_URL = 2_000
 MOST_IDS = 20_000
@@ -23,6 +23,8 @@ MOST_RECORDS = 20_000
 DEFAULT_SPAN = timedelta(hours=12)  # as PanDA's monitor
 _DEFAULT_LIMIT = 1_000
 _NUMBER_DIGITS = 6
+_MOST_TEXTS, _MOST_PATTERNS, _MOST_STARS = 1_000, 20, 4
+_STARS = re.compile(r"\*+")
 _SEPARATOR = re.compile(r"[,|]")
 _IDS = ("pandaid", "jeditaskid", "batchid")
 _TEXTS = {"computingsite": "site", "produsername": "user", "jobstatus": "state"}
@@ -61,9 +63,7 @@ class LookUpQuery:
         if self.task_ids:
             condition &= Q(task_id__in=EachOf(valid_ids(self.task_ids)))
         if self.batch_ids:
-            condition &= _any_text("reported_batch_id", self.batch_ids) | Q(
-                batch_id__in=self.batch_ids
-            )
+            condition &= Q(reported_batch_id__in=self.batch_ids) | Q(batch_id__in=self.batch_ids)
         for field, values in self.texts.items():
             condition &= _any_text(field, values)
         if self.since:
@@ -100,6 +100,7 @@ def parsed(parameters: Mapping[str, str], most_ids: int, now: datetime) -> LookU
         # Names of users contain commas.
         if (values := _values(parameters.get(name, ""), by_comma=name != "produsername"))
     }
+    _expect_few(texts)
     since, until = _span(parameters, now)
     warnings = []
     has_ids = any(ids.values())
@@ -123,6 +124,20 @@ def parsed(parameters: Mapping[str, str], most_ids: int, now: datetime) -> LookU
     )
 
 
+def _expect_few(texts: Mapping[str, Sequence[str]]) -> None:
+    """Refuse more texts and wildcards than the database compares quickly."""
+    for name, field in _TEXTS.items():
+        values = texts.get(field, ())
+        if len(values) > _MOST_TEXTS:
+            raise invalid(name, f"It has more than {_MOST_TEXTS:,} values.")
+        stars = [len(_STARS.findall(value)) for value in values]
+        if max(stars, default=0) > _MOST_STARS or sum(map(bool, stars)) > _MOST_PATTERNS:
+            raise invalid(
+                name,
+                f"At most {_MOST_PATTERNS} values have a '*', and none more than {_MOST_STARS}.",
+            )
+
+
 def _values(text: str, *, by_comma: bool = True) -> list[str]:
     """Return the distinct values of a list, in its order."""
     parts = _SEPARATOR.split(text) if by_comma else text.split("|")
@@ -134,7 +149,7 @@ def _any_text(field: str, values: Iterable[str]) -> Q:
     condition, exact = Q(), []
     for value in values:
         if "*" in value:
-            pattern = "^" + ".*".join(map(re.escape, value.split("*"))) + "$"
+            pattern = "^" + ".*".join(map(re.escape, _STARS.split(value))) + "$"
             condition |= Q(**{f"{field}__regex": pattern})
         else:
             exact.append(value)

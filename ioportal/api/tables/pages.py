@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
@@ -12,6 +13,7 @@ from django.db.models import F, Q
 
 from ioportal.api.problems import invalid
 from ioportal.telemetry.copy import read_rows
+from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,6 +68,8 @@ class Rows:
             if order != self._order:
                 raise invalid("cursor", "It belongs to another order.")
             value = None if value is None else self.table.field(self.sort).to_python(value)
+            if isinstance(value, datetime):
+                value = value.astimezone(UTC)
         except (ValueError, TypeError, OverflowError, RecursionError, ValidationError) as error:
             message = "Send the value 'next' of a response."
             raise invalid("cursor", message) from error
@@ -124,6 +128,8 @@ def _decoded(cursor: str) -> tuple[str, Any, int]:
     """
     text = urlsafe_b64decode(cursor[:_MOST_CURSOR_CHARACTERS] + "=" * (-len(cursor) % 4))
     order, value, key = json.loads(text)
+    if isinstance(value, str) and storable(value) != value:
+        raise ValueError(value)
     if type(key) is not int or abs(key) > _HIGHEST_KEY:
         raise ValueError(key)
     return order, value, key
