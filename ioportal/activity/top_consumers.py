@@ -146,6 +146,12 @@ class Bin(NamedTuple):
     total_us: float
     rest_jobs: int  # number of jobs in layer 0, if requested
 
+    def within(self, start: datetime, end: datetime) -> Bin:
+        """Return the part of operations in [start, end), which it intersects, at the same rate."""
+        begin, stop = max(self.start, start), min(self.end, end)
+        part = (stop - begin) / (self.end - self.start)
+        return self._replace(start=begin, end=stop, amount=self.amount * part)
+
 
 def rpc_amounts(rows: Rows, latest_from: datetime, latest_until: datetime) -> list[Amount]:
     """Return the RPCs of each principal, and those in [latest_from, latest_until)."""

@@ -147,7 +147,9 @@ def test_a_limit_of_a_stream(table, jobs):
         ("cursor=WyJuYW1lIiwgIlx1ZDgwMCIsIDVd&sort=name", "*/*", 400, "Send the value 'next'"),
         (
             "cursor=WyJzdGFydGVkX2F0IiwgIjAwMDEtMDEtMDFUMDA6MDA6MDArMjM6NTkiLCA1XQ&sort=started_at",
-            "*/*", 400, "Send the value 'next'",
+            "*/*",
+            400,
+            "Send the value 'next'",
         ),
         ("cursor=%F0%9F%92%A5", "*/*", 400, "Send the value 'next'"),
     ],

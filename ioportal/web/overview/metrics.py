@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from ioportal.activity.top_consumers import Amount
+    from ioportal.activity.top_consumers import Amount, Bin
     from ioportal.site.models import Target
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.levels import Level
@@ -119,6 +119,15 @@ class Operations(Section):
 
     def _latest_rate(self, amount: Amount) -> float:
         return amount.latest
+
+    def _visible_bins(self, source: int) -> list[Bin]:
+        """Return the parts of bins within the range, as the rows begin long before it."""
+        start, end = self.window.start, self.window.end
+        return [
+            each.within(start, end)
+            for each in super()._visible_bins(source)
+            if each.end > start and each.start < end
+        ]
 
     def _windows(self, source: int) -> pl.DataFrame:
         return self._pivoted(source)

@@ -198,6 +198,22 @@ def test_sums_over_others_are_rounded_to_two_digits(as_alice, busy_site):
     assert own["share"] == pytest.approx(54_000 / (54_000 + 3 * 1_300))
 
 
+@pytest.mark.parametrize(
+    ("start", "end"), [("12:22", "12:24"), ("12:15", "12:25"), ("12:25", "12:35")]
+)
+def test_staff_and_users_see_shares_of_the_operations_in_the_range(
+    client, alice, sam, busy_site, start, end
+):
+    """A process does one operation per second, and eleven jobs 1.1; users see 1,300 in 600 s."""
+    query = f"start=2017-07-05T{start}:00Z&end=2017-07-05T{end}:00Z"
+
+    for user, others in ((sam, 2.1), (alice, 1_300 / 600)):
+        client.force_login(user)
+        own, *_ = top(client, "operations", query)["top"]
+        total = own["mean_per_second"] / own["share"]
+        assert total - own["mean_per_second"] == pytest.approx(others)
+
+
 def test_coarse_steps_read_roll_ups_with_equal_shares(as_staff, busy_site, queries):
     fine = top(as_staff, "rpcs")
     queries("DELETE FROM telemetry_attributedrpc RETURNING 1")
