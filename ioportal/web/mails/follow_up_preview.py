@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.http import Http404
@@ -40,6 +40,14 @@ class MailForm(forms.Form):
     )
     sent = TimeField(label="First mail sent", required=False)
     at = TimeField(label="Follow-up written", required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a follow-up before its mail."""
+        values: dict[str, Any] = super().clean() or {}
+        sent, at = values.get("sent"), values.get("at")
+        if sent and at and at <= sent:
+            self.add_error("at", "This is not later than the first mail.")
+        return values
 
 
 class FollowUpPreview:

@@ -48,6 +48,11 @@ class Preview:
         self._choice = self.form.cleaned_data if self.form and self.form.is_valid() else {}
 
     @property
+    def is_valid(self) -> bool:
+        """Whether the URL has a valid choice."""
+        return self.form is None or self.form.is_valid()
+
+    @property
     def query(self) -> str:
         """The query of the addresses of this preview."""
         if self.flag:

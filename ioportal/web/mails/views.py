@@ -75,7 +75,8 @@ def mail(request: UserRequest, pk: int) -> HttpResponseBase:
 def preview(request: UserRequest) -> HttpResponseBase:
     """Show the mail about a case or a flag as it would be written now."""
     shown = Preview(request.user, request.GET)
-    context = {"section": "mails", "preview": shown, "content": shown.content}
+    content = shown.content if shown.is_valid else None
+    context = {"section": "mails", "preview": shown, "content": content}
     return render(request, "mails/preview.html", context)
 
 

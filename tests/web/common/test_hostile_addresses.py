@@ -59,6 +59,7 @@ PAGES = {  # and their parameters
     "/tour/mailbox/x/": [],
     "/tour/mailbox/x/html/": [],
     "/me/": [],
+    "/tokens/": ["page"],
     "/search/": ["q", "format"],
     "/styleguide/": [],
     "/mails/": [*MailFilter.base_filters, "page", "format"],
