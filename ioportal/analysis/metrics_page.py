@@ -168,8 +168,9 @@ users other than staff see:
 - the number of jobs, if it is at least {MIN_GROUP}, of {MIN_OWNERS} or more users of whom none
   has more than {MAX_SHARE:.0%} of the jobs, rounded to a multiple of {MIN_GROUP};
 - percentiles with at least {MIN_GROUP} values on either side;
-- histogram bars of at least {MIN_GROUP} jobs, without the {MIN_GROUP - 1} smallest and
-  {MIN_GROUP - 1} largest values.
+- histogram bars of at least {MIN_GROUP} jobs, rounded to a multiple of {MIN_GROUP}, without the
+  {MIN_GROUP - 1} smallest and {MIN_GROUP - 1} largest values;
+- the rank of their own job among them, in steps of 0.05.
 
 Without such a group nothing is shown. This is a threshold rule with the dominance rule
 (1, {MAX_SHARE:.0%}) of statistical disclosure control (Hundepool et al., 2012).

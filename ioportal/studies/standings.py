@@ -10,7 +10,7 @@ import numpy as np
 from ioportal.analysis import usual
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.metrics import BY_NAME, Metric
-from ioportal.analysis.populations import MIN_GROUP, coarsened, is_anonymous, rounded_count
+from ioportal.analysis.populations import coarsened, is_anonymous, rounded_count
 from ioportal.jobs import similar_jobs
 from ioportal.studies.population_figures import metric_values
 from ioportal.studies.population_values import Covariate, batch_job_values
@@ -100,15 +100,12 @@ def _standing(metric: Metric, value: float, jobs: JobValues, is_hidden: Flags) -
     if not is_anonymous(jobs.batch_jobs[others], jobs.users[others]):
         return Standing(metric, value, rounded_count(number), None, None)
     standing = _ranked(metric, value, values[is_known], rounded_count(number))
-    return replace(standing, rank=_rounded(standing.rank, number))
+    return replace(standing, rank=_rounded(standing.rank))
 
 
-def _rounded(rank: float | None, number: int) -> float | None:
-    """Return a rank that does not reveal the number of jobs, nor values of the outermost ones."""
-    nearest = MIN_GROUP / number
-    if rank is None or not nearest <= rank <= 1 - nearest:
-        return None
-    return round(rank / _RANK_STEP) * _RANK_STEP
+def _rounded(rank: float | None) -> float | None:
+    """Return a rank from which the number of jobs cannot be computed."""
+    return None if rank is None else round(round(rank / _RANK_STEP) * _RANK_STEP, 2)
 
 
 def _ranked(metric: Metric, value: float, known: Floats, number: int) -> Standing:

@@ -336,6 +336,8 @@ def test_a_page_that_times_out_shows_the_selection(portal):
     assert "<li>user: alice</li>" in page.text
     assert "Retry-After" not in page.headers
     assert export.json() == {
+        "title": "Service Unavailable",
+        "status": 503,
         "code": "too_much_data",
         "detail": (
             "/jobs/ was stopped: one of its queries took longer than 2 s (user = alice)."
