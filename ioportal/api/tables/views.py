@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SORT = "-id"
 _ROWS, _MOST_ROWS = 1_000, 10_000  # of a JSON page
-_ROWS_AT_ONCE = 20_000  # of a stream
+_ROWS_AT_ONCE = 10_000  # of a stream
 _DIGITS = 9
 _OWN = ("cursor", "fields", "format", "limit", "sort")
 _ABOUT_OWN = {
