@@ -30,18 +30,6 @@ def test_a_case_is_previewed(as_staff, storm):
     assert not Notification.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "choice",
-    ["step=nothing", "at=yesterday", "step=thanks&sent=2017-07-06&at=2017-07-05"],
-)
-def test_an_invalid_choice_shows_no_mail(as_staff, storm, choice):
-    page = as_staff.get(f"/mails/preview/?case={storm.pk}&{choice}")
-
-    assert page.status_code == 200
-    assert "No mail is shown" in words_of(page)
-    assert "Create draft" not in words_of(page)
-
-
 def test_one_flag_is_previewed(as_staff, storm):
     flag = Flag.objects.filter(case=storm).first()
 

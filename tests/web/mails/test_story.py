@@ -133,10 +133,21 @@ def test_the_mails_are_recomposed_from_history(crisis, logs, as_staff):
     assert not Notification.objects.exists()
 
 
-@pytest.mark.parametrize("query", ["step=escalation", "step=thanks&at=yesterday", "at=2017"])
-def test_an_invalid_choice_shows_the_first_mail_and_the_error(crisis, as_staff, query):
+@pytest.mark.parametrize(
+    "query",
+    [
+        "step=escalation",
+        "step=thanks&at=yesterday",
+        "at=2017",
+        "step=thanks&sent=2017-07-06&at=2017-07-05",
+    ],
+)
+def test_an_invalid_choice_shows_the_error_and_no_mail(crisis, as_staff, query):
     cache.clear()
     page = as_staff.get(f"/mails/preview/?case={crisis.pk}&{query}")
 
     assert page.context["preview"].form.errors
-    assert "Please run at most" in words_of(page)
+    words = words_of(page)
+    assert "No mail is shown. Correct the values above." in words
+    assert "Please run at most" not in words
+    assert "Create draft" not in words
