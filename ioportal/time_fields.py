@@ -10,6 +10,8 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+# The range for which records may exist.
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 _ATTRIBUTES = {
     "autocomplete": "off",
     "maxlength": 40,
@@ -44,8 +46,8 @@ class TimeField(forms.DateTimeField):
 
     widget = TimeInput
     default_validators = [
-        MinValueValidator(datetime(1970, 1, 1, tzinfo=UTC)),
-        MaxValueValidator(datetime(2200, 1, 1, tzinfo=UTC)),
+        MinValueValidator(EARLIEST),
+        MaxValueValidator(LATEST),
     ]
 
 

@@ -15,7 +15,6 @@ from ioportal.alerts import answers
 from ioportal.analysis.before_after import Event, NoPeriods, periods
 from ioportal.flags.models import CaseEvent
 from ioportal.studies.before_after import Surroundings
-from ioportal.studies.models import Mitigation
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -60,7 +59,6 @@ class Log:
     def __init__(self, cases: Collection[Case]) -> None:
         # Mails name public mitigations only; the others have their effects, too.
         self._surroundings = Surroundings(get_user_model()(is_staff=True))
-        self._mitigations = Mitigation.objects.in_bulk()
         self._answers = defaultdict(list)
         fixed = CaseEvent.objects.filter(
             kind=CaseEvent.Kind.ANSWERED,
@@ -85,14 +83,14 @@ class Log:
         return Changes(tuple(candidates), tuple(e for e in events if e not in candidates))
 
     def _event(self, neighbour: Neighbour) -> Event:
-        mitigation = self._mitigations.get(neighbour.key or 0)
+        mitigation = self._surroundings.mitigations.get(neighbour.key or 0)
         event = neighbour.event
         is_quotable = mitigation is None or mitigation.is_public
         return event if is_quotable else Event(event.start, event.end, _HIDDEN)
 
     def _is_active(self, neighbour: Neighbour, now: datetime) -> bool:
         """Return whether a mitigation of a user's jobs still applies at a time."""
-        mitigation = self._mitigations.get(neighbour.key or 0)
+        mitigation = self._surroundings.mitigations.get(neighbour.key or 0)
         if mitigation is None or "user" not in QueryDict(mitigation.scope):
             return False
         return mitigation.reverted_at is None or mitigation.reverted_at > now

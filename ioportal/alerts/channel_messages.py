@@ -14,7 +14,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
 
 from ioportal.alerts.models import Channel, Notification
-from ioportal.reporting.cases import columns, fact, is_simulated, summaries, with_places
+from ioportal.reporting.cases import facts, is_simulated, summaries, with_places
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
@@ -70,10 +70,8 @@ def about_cases(cases: CaseQuerySet) -> Iterator[tuple[CaseSummary, Message]]:
     reader = get_user_model()(is_staff=True)
     for summary in summaries(with_places(cases), reader):
         link = f"{settings.PORTAL_URL}{summary.address}"
-        facts = {name: fact(summary, name) for name in columns(reader)}
-        message = Message(
-            "case", _title(summary), link, list(_lines(summary)), {"case": {"url": link, **facts}}
-        )
+        about = {"case": {"url": link, **facts(summary, reader)}}
+        message = Message("case", _title(summary), link, list(_lines(summary)), about)
         yield summary, message
 
 

@@ -15,7 +15,7 @@ from ioportal.api.problems import problems
 from ioportal.api.responses import json_response
 from ioportal.api.tokens import READER, reader
 from ioportal.flags.models import Case, CaseEvent
-from ioportal.reporting.cases import columns, fact, public_events, summaries, with_places
+from ioportal.reporting.cases import facts, public_events, summaries, with_places
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -92,7 +92,7 @@ def _cases(user: User, keys: set[int]) -> dict[int, dict[str, Any]]:
     return {
         summary.case.pk: {
             "url": f"{settings.PORTAL_URL}{summary.address}",
-            **{name: fact(summary, name) for name in columns(user)},
+            **facts(summary, user),
         }
         for summary in summaries(cases, user)
     }

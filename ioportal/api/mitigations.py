@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime  # noqa: TC003  (pydantic reads it)
 from typing import TYPE_CHECKING, Literal
 
 from django.conf import settings
@@ -18,13 +18,11 @@ from ioportal.api.tokens import WRITER, reader
 from ioportal.ingest.manifest import Moment  # noqa: TC001  (pydantic reads it)
 from ioportal.studies import mitigations, scopes
 from ioportal.studies.models import Mitigation
+from ioportal.time_fields import EARLIEST, LATEST
 from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
-
-
-_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 
 router = Router(tags=["Mitigations"])
 
@@ -63,7 +61,7 @@ class MitigationBody(Schema):
     @field_validator("started_at", "completed_at", "reverted_at")
     @classmethod
     def _is_of_our_time(cls, moment: datetime | None) -> datetime | None:
-        if moment and not _EARLIEST <= moment < _LATEST:
+        if moment and not EARLIEST <= moment < LATEST:
             raise ValueError("The time is not between 1970 and 2200.")
         return moment
 

@@ -357,6 +357,11 @@ def columns(user: User) -> tuple[str, ...]:
     return (*_COLUMNS, *(_STAFF_COLUMNS if user.is_staff else ()))
 
 
+def facts(summary: CaseSummary, user: User) -> dict[str, Any]:
+    """Return the columns of a case for a user, by name."""
+    return {name: fact(summary, name) for name in columns(user)}
+
+
 def fact(summary: CaseSummary, name: str) -> Any:
     """Return the value of one of `columns`."""
     if name in _COMPUTED:

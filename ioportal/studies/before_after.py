@@ -102,8 +102,9 @@ class Surroundings:
         return BeforeAfter(before, after, gaps, spans=both, together=together)
 
     @cached_property
-    def _mitigations(self) -> list[Mitigation]:
-        return list(Mitigation.objects.visible_to(self._user))
+    def mitigations(self) -> dict[int, Mitigation]:
+        """The mitigations that the user may see, by key."""
+        return {each.pk: each for each in Mitigation.objects.visible_to(self._user)}
 
     @cached_property
     def _upgrades(self) -> list[Event]:
@@ -125,7 +126,7 @@ class Surroundings:
             scope: the jobs.
             mitigation: the mitigation whose neighbours they are, which is left out.
         """
-        for other in self._mitigations:
+        for other in self.mitigations.values():
             if other != mitigation and scopes.may_overlap(other.scope, scope):
                 about = (other.pk, other.metric)
                 begun = Event(other.started_at, other.complete_at, other.title)

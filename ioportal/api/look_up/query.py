@@ -183,7 +183,7 @@ def _time(parameters: Mapping[str, str], name: str) -> datetime | None:
 
 def _limit(parameters: Mapping[str, str], default: int) -> int:
     text = parameters.get("limit", "")
-    return min(_number("limit", text, MOST_RECORDS), MOST_RECORDS) if text else default
+    return _number("limit", text, MOST_RECORDS) if text else default
 
 
 def _number(name: str, text: str, most: int) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db.models import Count
+from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.analysis import trends as buckets_of
@@ -63,7 +64,7 @@ def aggregates(user: User, jobs: WorkloadJobQuerySet, filters: str) -> dict[str,
         "histograms": {**_histograms(panda), **_histograms(batch)},
         "trend": _trend(jobs, holders),
         "flags": list(_flags(user, holders)),
-        "url": f"{settings.PORTAL_URL}/populations/?unit=panda&{filters}",
+        "url": f"{settings.PORTAL_URL}{reverse('populations')}?unit=panda&{filters}",
     }
 
 

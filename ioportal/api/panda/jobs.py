@@ -20,6 +20,7 @@ from ioportal.api.panda import plots as panda_plots
 from ioportal.api.panda.aggregates import aggregates
 from ioportal.api.problems import Problem, invalid, problems
 from ioportal.api.responses import json_response
+from ioportal.api.selection import selected
 from ioportal.api.tokens import READER, WRITER, reader
 from ioportal.celery import wake
 from ioportal.ingest.formats import FILE_LOADERS, LoadOptions
@@ -198,10 +199,7 @@ def _aggregates(request: HttpRequest, name: str, value: str) -> HttpResponse:
         query.setlist(parameter, values)
     query[name] = value
     user = reader(request)
-    selected = PANDA_JOBS.filter_set(query, queryset=PANDA_JOBS.visible_to(user))
-    for parameter, errors in selected.form.errors.items():
-        raise invalid(str(parameter), " ".join(map(str, errors)))
-    found = aggregates(user, selected.qs, query.urlencode())
+    found = aggregates(user, selected(PANDA_JOBS, user, query), query.urlencode())
     if found is None:
         raise Problem(404, "missing", "No PanDA job that you may see matches.")
     return json_response({name: value, **found})

@@ -10,6 +10,7 @@ from ninja import Router
 
 from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, invalid, problems
+from ioportal.api.selection import selected
 from ioportal.api.tables import columns, formats
 from ioportal.api.tables.pages import Rows
 from ioportal.api.tokens import READER, reader
@@ -123,13 +124,10 @@ def _format(request: HttpRequest) -> str:
 
 def _rows(request: HttpRequest, table: Table) -> Rows:
     """Return the rows that a query selects; its filters are those of the pages."""
-    filters = table.kind.filter_set
     for name in request.GET:
-        if name not in filters.base_filters and name not in _OWN:
+        if name not in table.kind.filter_set.base_filters and name not in _OWN:
             raise invalid(name, "It is not known; GET /api/v1/openapi.json lists all.")
-    selected = filters(request.GET, queryset=table.kind.visible_to(reader(request)))
-    for name, errors in selected.form.errors.items():
-        raise invalid(str(name), " ".join(map(str, errors)))
+    found = selected(table.kind, reader(request), request.GET)
     names = [name for name in request.GET.get("fields", "").split(",") if name]
     sort = request.GET.get("sort") or DEFAULT_SORT
     column = sort.removeprefix("-")
@@ -138,7 +136,7 @@ def _rows(request: HttpRequest, table: Table) -> Rows:
             raise invalid(parameter, f"{name[:64]!r} is not one of {', '.join(table.paths)}.")
     return Rows(
         table,
-        selected.qs,
+        found,
         list(dict.fromkeys(names)) or list(table.paths),
         sort=column,
         descending=sort.startswith("-"),

@@ -17,9 +17,8 @@ from ioportal.flags import latest_data
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.reporting import flags, past_effects
 from ioportal.reporting.cases import (
-    columns,
     current_impacts,
-    fact,
+    facts,
     is_simulated,
     public_events,
     summaries,
@@ -177,7 +176,7 @@ class CasePage:
     def facts(self) -> dict[str, Any]:
         """The case as one JSON object."""
         return {
-            **{name: fact(self.summary, name) for name in columns(self._user)},
+            **facts(self.summary, self._user),
             "events": [
                 {"at": event.at, "kind": event.kind, "by": event.by, "text": event.text}
                 for event in self.events
