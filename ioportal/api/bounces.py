@@ -45,7 +45,7 @@ class Processed(Schema):
     "",
     auth=ScopedToken(Token.Scope.BOUNCES),
     summary="Report a bounce",
-    response={200: Processed, **problems(401, 403, 413, 422, 429, 503)},
+    response={200: Processed, **problems(413, 422)},
     openapi_extra=_BODY,
 )
 def receive(request: HttpRequest) -> dict[str, bool]:

@@ -39,7 +39,7 @@ class Position(Schema):
     "/events/",
     auth=READER,
     summary="Events of cases",
-    response=problems(400, 401, 403, 429, 503),
+    response=problems(),
     openapi_extra=answer(
         "Events, oldest first",
         {

@@ -33,7 +33,7 @@ router = Router(tags=["Fragments"])
     "/jobs/",
     auth=READER,
     summary="The user's latest jobs and cases, as HTML",
-    response=problems(401, 403, 429, 503),
+    response=problems(),
     openapi_extra=answer(
         "A section without scripts and styles",
         "<section>...</section>",

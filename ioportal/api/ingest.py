@@ -86,7 +86,7 @@ class Stored(Schema):
     "/batches",
     auth=ScopedToken(Token.Scope.INGEST),
     summary="Deliver a batch",
-    response={202: Stored, **problems(401, 403, 409, 411, 413, 415, 422, 429, 503)},
+    response={202: Stored, **problems(409, 411, 413, 415, 422)},
     openapi_extra=_BODY,
 )
 def deliver(request: HttpRequest) -> Status[dict[str, bool]]:

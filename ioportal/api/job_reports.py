@@ -30,7 +30,7 @@ router = Router(tags=["Jobs"])
     auth=READER,
     url_name="job_report",
     summary="Report of a job",
-    response=problems(401, 403, 404, 409, 429, 503),
+    response=problems(404, 409),
     openapi_extra=answer(
         "The report, as text or JSON by the header Accept", _EXAMPLE, _JSON, kind=_TEXT
     ),

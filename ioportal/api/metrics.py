@@ -64,7 +64,7 @@ _BACKLOG_METRICS: tuple[tuple[str, str, Callable[[Backlog], float]], ...] = (
     auth=ScopedToken(Token.Scope.METRICS),
     url_name="metrics",
     summary="Metrics of the portal",
-    response=problems(401, 403, 429, 503),
+    response=problems(),
     openapi_extra=answer(
         "All metrics (docs/api.md)",
         'ioportal_source_lag_seconds{source="mds1-trace",format="rpctrace"} 7.5\n',

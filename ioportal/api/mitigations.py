@@ -92,7 +92,7 @@ class StoredMitigation(Schema):
     "/{key}/",
     auth=WRITER,
     summary="Log or change a mitigation",
-    response={200: StoredMitigation, **problems(400, 401, 403, 409, 422, 429, 503)},
+    response={200: StoredMitigation, **problems(409, 422)},
 )
 def store(request: HttpRequest, key: str, body: MitigationBody) -> dict[str, object]:
     """Store a mitigation under a key of the sender; the same body again changes nothing."""

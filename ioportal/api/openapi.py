@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ninja.operation import Operation
 
 _FIRST_ERROR = 400
-_ALWAYS = (400, 401, 403, 429, 500, 503)
 _CODES = {
     400: ("parameter", "The parameter 'limit' is invalid."),
     401: ("token", "Send a valid token: 'Authorization: Token ...'."),
@@ -113,8 +112,7 @@ class _Description(OpenAPISchema):
 
     def responses(self, operation: Operation) -> dict[int, dict[str, Any]]:
         declared = dict(super().responses(operation))
-        errors = {*declared, *(_ALWAYS if operation.auth_callbacks else ())}
-        problems = {status: _problem(status) for status in errors if status >= _FIRST_ERROR}
+        problems = {status: _problem(status) for status in declared if status >= _FIRST_ERROR}
         return dict(sorted((declared | problems).items()))
 
     def _extract_parameters(self, model: Any) -> list[dict[str, Any]]:

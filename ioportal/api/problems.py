@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from ninja import NinjaAPI
 
+_EVERYWHERE = (400, 401, 403, 429, 500, 503)
 _SLOW_RETRY_S = 60
 _DATABASE_RETRY_S = 2  # agents lengthen the pause themselves
 
@@ -58,8 +59,8 @@ def invalid(name: str, reason: str) -> Problem:
 
 
 def problems(*statuses: int) -> dict[int, type[ProblemResponse]]:
-    """Return the declaration of error responses."""
-    return dict.fromkeys(statuses, ProblemResponse)
+    """Return the declaration of error responses: those of all operations, and others."""
+    return dict.fromkeys((*_EVERYWHERE, *statuses), ProblemResponse)
 
 
 def add_handlers(api: NinjaAPI) -> None:

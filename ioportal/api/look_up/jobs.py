@@ -74,7 +74,7 @@ class Parameters(Schema):
     "/query/",
     auth=READER,
     summary="Look up jobs",
-    response=problems(400, 401, 403, 429, 503),
+    response=problems(),
     openapi_extra={"responses": {200: _FOUND}},
 )
 def look_up(request: HttpRequest, parameters: Query[Parameters]) -> HttpResponse:  # noqa: ARG001  (declares them)
@@ -86,7 +86,7 @@ def look_up(request: HttpRequest, parameters: Query[Parameters]) -> HttpResponse
     "/query/",
     auth=READER,
     summary="Look up more jobs",
-    response=problems(400, 401, 403, 413, 415, 429, 503),
+    response=problems(413, 415),
     openapi_extra={
         "requestBody": {
             "content": {

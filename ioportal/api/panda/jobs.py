@@ -70,7 +70,7 @@ class StoredRecords(Schema):
     "/tasks/{jeditaskid}/",
     auth=READER,
     summary="I/O of a task",
-    response=problems(400, 401, 403, 404, 429, 503),
+    response=problems(404),
     openapi_extra=_ABOUT_TIMES
     | answer("Figures of the task", {"jeditaskid": "10995522", **_FIGURES}),
 )
@@ -83,7 +83,7 @@ def task(request: HttpRequest, jeditaskid: int) -> HttpResponse:
     "/sites/{computingsite}/",
     auth=READER,
     summary="I/O of a PanDA queue",
-    response=problems(400, 401, 403, 404, 429, 503),
+    response=problems(404),
     openapi_extra=_ABOUT_TIMES
     | answer("Figures of the queue", {"computingsite": "ORNL_Titan_MCORE", **_FIGURES}),
 )
@@ -96,7 +96,7 @@ def site(request: HttpRequest, computingsite: str) -> HttpResponse:
     "/jobs/{pandaid}/plots/",
     auth=READER,
     summary="Timelines of a PanDA job, as PanDA's monitor draws them",
-    response=problems(401, 403, 404, 429, 503),
+    response=problems(404),
     openapi_extra=answer(
         "Lines by chart; the first is the x axis",
         {
@@ -120,7 +120,7 @@ def plots(request: HttpRequest, pandaid: int) -> HttpResponse:
     "/jobs/{pandaid}/series/",
     auth=READER,
     summary="Timelines of a PanDA job as rows",
-    response=problems(401, 403, 404, 429, 503),
+    response=problems(404),
     openapi_extra=answer(
         "Rows by chart",
         {
@@ -144,7 +144,7 @@ def series(request: HttpRequest, pandaid: int) -> HttpResponse:
     "/records/",
     auth=WRITER,
     summary="Store PanDA jobs",
-    response={200: StoredRecords, **problems(400, 401, 403, 404, 409, 413, 422, 429, 503)},
+    response={200: StoredRecords, **problems(404, 409, 413, 422)},
     openapi_extra={
         "requestBody": {
             "required": True,

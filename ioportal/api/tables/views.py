@@ -56,7 +56,7 @@ def _described(table: Table) -> dict[str, object]:
     }
 
 
-_RESPONSES = problems(400, 401, 403, 406, 429, 503)
+_RESPONSES = problems(406)
 
 
 @router.get(
