@@ -179,11 +179,11 @@ def secret_of(db, call):
 
 
 @pytest.fixture
-def get_panda(client, secret_of):
-    """Request an address with the token of a user."""
+def get(client, secret_of):
+    """Request an address of the API with the token of a user; sam is staff."""
 
-    def send(path, user="sam"):
-        headers = {"Authorization": f"Token {secret_of(user, is_staff=user == 'sam')}"}
-        return client.get(f"/api/v1/panda/{path}", headers=headers)
+    def send(path, user="sam", **headers):
+        headers["Authorization"] = f"Token {secret_of(user, is_staff=user == 'sam')}"
+        return client.get(f"/api/v1/{path}", headers=headers)
 
     return send

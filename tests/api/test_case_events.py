@@ -10,12 +10,11 @@ from ioportal.flags.models import CaseEvent
 
 
 @pytest.fixture
-def events(client, secret_of):
+def events(get):
     """Read the feed with the token of a user."""
 
     def read(query="", user="sam"):
-        headers = {"Authorization": f"Token {secret_of(user, is_staff=user == 'sam')}"}
-        answer = client.get(f"/api/v1/cases/events/?{query}", headers=headers)
+        answer = get(f"cases/events/?{query}", user)
         assert answer.status_code == 200, answer.content
         return answer.json()
 

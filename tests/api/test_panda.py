@@ -35,7 +35,7 @@ def write(client, call, sam):
         "sites/ORNL_Titan_MCORE/?start=2017-07-05&end=2017-07-09",
     ],
 )
-def test_aggregates_of_a_task_and_of_a_queue(get_panda, new_job, put_inside, path):
+def test_aggregates_of_a_task_and_of_a_queue(get, new_job, put_inside, path):
     opens = [100, 200, 600]
     for number, count in enumerate(opens):
         start = at("12:00") + timedelta(days=number)
@@ -46,7 +46,7 @@ def test_aggregates_of_a_task_and_of_a_queue(get_panda, new_job, put_inside, pat
     rows.flag_job(job)
     put_inside(new_job({"opens": 7}, owner="bob", project="X"), 99, task_id=5, site="other")
 
-    answer = get_panda(path).json()
+    answer = get(f"panda/{path}").json()
 
     assert (answer["npandajobs"], answer["nbatchjobs"]) == (6, 3)
     assert answer["jobstatus"] == {"finished": 5, "failed": 1}
@@ -63,7 +63,7 @@ def test_aggregates_of_a_task_and_of_a_queue(get_panda, new_job, put_inside, pat
     assert answer["flags"] == [
         {"rule": "metadata-operations", "title": "Excessive metadata operations", "nbatchjobs": 1}
     ]
-    assert get_panda(path, user="bob").status_code == 404
+    assert get(f"panda/{path}", user="bob").status_code == 404
 
 
 def test_records_are_stored_and_linked_once(write, new_job):

@@ -4,10 +4,10 @@ from tests.logs import at
 from tests.web import rows
 
 
-def test_timelines_in_the_form_of_the_plots_of_panda(get_panda, heavy_job):
+def test_timelines_in_the_form_of_the_plots_of_panda(get, heavy_job):
     rows.put_inside(heavy_job, 11, started_at=at("12:00"), ended_at=at("12:30"))
-    plots = get_panda("jobs/11/plots/").json()
-    series = get_panda("jobs/11/series/").json()["series"]
+    plots = get("panda/jobs/11/plots/").json()
+    series = get("panda/jobs/11/series/").json()["series"]
 
     assert plots["error"] == ""
     plot = plots["plotsDict"]["metadata"]
@@ -20,5 +20,5 @@ def test_timelines_in_the_form_of_the_plots_of_panda(get_panda, heavy_job):
     assert all(0 <= minute <= 30 for minute in minutes)
     (plain,) = [chart for chart in series if chart["name"] == "metadata"]
     assert [row[kind] for row in plain["rows"]] == values
-    assert get_panda("jobs/11/plots/", user="charlie").status_code == 404
-    assert get_panda("jobs/404/series/").status_code == 404
+    assert get("panda/jobs/11/plots/", user="charlie").status_code == 404
+    assert get("panda/jobs/404/series/").status_code == 404

@@ -18,13 +18,11 @@ CSV, NDJSON, PARQUET = "text/csv", "application/x-ndjson", "application/vnd.apac
 
 
 @pytest.fixture
-def table(client, secret_of):
+def table(get):
     """Request a table with the token of a user."""
 
-    def send(query="", user="sam", accept="application/json", path="jobs"):
-        token = secret_of(user, is_staff=user == "sam")
-        headers = {"Authorization": f"Token {token}", "Accept": accept}
-        return client.get(f"/api/v1/{path}/?{query}", headers=headers)
+    def send(query="", user="sam", accept="application/json"):
+        return get(f"jobs/?{query}", user, Accept=accept)
 
     return send
 
