@@ -342,3 +342,99 @@ WORKLOAD_JOBS = Table(
         }
     ),
 )
+
+# Tables of experiments: planned tests, in files that people load. A format without a name for its
+# run leaves `run` empty: the load names it.
+_NAMED_TEXTS = pl.List(pl.Struct({"name": pl.String(), "value": pl.String()}))
+_NAMED_NUMBERS = pl.List(pl.Struct({"name": pl.String(), "value": pl.Float64()}))
+
+RUNS = Table(
+    "runs",
+    grain="one row per run, or per part of a run that a file describes",
+    columns={
+        "line": pl.Int64(),
+        "arm": pl.String(),  # "": not in the source
+        "run": pl.String(),  # name of the run in its experiment; "": not in the source
+        "state": pl.String(),  # finished, failed, hung; "": not in the source
+        "started_at": UTC_US,
+        "scale": pl.Float64(),  # nodes, in scaling tests
+        "events": pl.Int64(),  # processed by the run
+        "labels": _NAMED_TEXTS,  # what was set or chosen: protocol, locality, release
+        "metrics": _NAMED_NUMBERS,  # units in the names: wall_s, read_bytes, efficiency_share
+        "steps": pl.List(pl.Struct({"name": pl.String(), "seconds": pl.Float64()})),
+        "counters": pl.List(  # storage timing; subsystems are layers over the same bytes
+            pl.Struct(
+                {
+                    "subsystem": pl.String(),
+                    "counter": pl.String(),
+                    "operations": pl.Int64(),
+                    "successes": pl.Int64(),
+                    "bytes": pl.Float64(),
+                    "total_s": pl.Float64(),
+                    "min_s": pl.Float64(),
+                    "max_s": pl.Float64(),
+                }
+            )
+        ),
+        "markers": pl.List(pl.String()),  # lines that prove an optimisation was active
+    },
+    nullable=frozenset({"started_at", "scale", "events"}),
+)
+
+SYSTEM_CALLS = Table(
+    "system_calls",
+    grain="one row per 10 s x call x path x result (keys may repeat: rows add up)",
+    columns={
+        "second": pl.Int64(),  # start of the window, after the first call; null: no times
+        "call": pl.String(),  # as strace names it: "openat", "newfstatat"
+        "path": pl.String(),  # absolute where it is known; null: the call has none
+        "error": pl.String(),  # "ENOENT"; "": succeeded; "?": failed for an unknown reason
+        "count": pl.Int64(),
+        "timed": pl.Int64(),  # of `count`, those with a duration
+        "duration_s": pl.Float64(),  # inside the timed calls
+        "first_line": pl.Int64(),
+    },
+    nullable=frozenset({"second", "path"}),
+)
+
+# Levels and cumulative counters of a run's processes, as prmon names them.
+PROCESS_LEVELS = ("pss_bytes", "rss_bytes", "swap_bytes", "vmem_bytes", "nprocs", "nthreads")
+PROCESS_TOTALS = (
+    "utime_s",
+    "stime_s",
+    "rchar_bytes",
+    "wchar_bytes",
+    "read_bytes",
+    "write_bytes",
+    "rx_bytes",  # of the whole node
+    "tx_bytes",
+)
+
+PROCESS_SAMPLES = Table(
+    "process_samples",
+    grain="one row per sample of the processes of a run",
+    columns={
+        "line": pl.Int64(),
+        "at": UTC_US,
+        "elapsed_s": pl.Float64(),
+        **dict.fromkeys((*PROCESS_LEVELS, *PROCESS_TOTALS), pl.Float64()),
+    },
+    nullable=frozenset({*PROCESS_LEVELS, *PROCESS_TOTALS}),
+)
+
+PAIR_TRANSFERS = Table(
+    "pair_transfers",
+    grain="one row per transfer of a client to or from a storage target",
+    columns={
+        "line": pl.Int64(),
+        "start_s": pl.Float64(),  # since any fixed moment
+        "client": pl.String(),
+        "target": pl.String(),
+        "bytes": pl.Int64(),
+        "duration_s": pl.Float64(),
+        "x": pl.Float64(),  # position of the client's node in the interconnect
+        "y": pl.Float64(),
+        "z": pl.Float64(),
+    },
+    nullable=frozenset({"x", "y", "z"}),
+)
