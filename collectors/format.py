@@ -13,7 +13,17 @@ from collectors.tables import Table
 Scope = Literal["cluster", "filesystem", "server"]
 AgentInput = Literal["file", "pipe", "command", "folder"]
 Option = Literal[
-    "cluster", "filesystem", "server", "target", "service", "at", "columns", "register_targets"
+    "cluster",
+    "filesystem",
+    "server",
+    "target",
+    "service",
+    "at",
+    "columns",
+    "register_targets",
+    "experiment",
+    "arm",
+    "run",
 ]
 
 _UTC = ZoneInfo("UTC")
@@ -30,6 +40,9 @@ class Origin:
     repeats: RepeatedRecords | None = None  # records of earlier inputs, to be skipped
 
 
+EXPERIMENT_OPTIONS: tuple[Option, ...] = ("experiment", "arm", "run")
+
+
 @dataclass(frozen=True)
 class Format:
     """A format, declared by its collector and listed in `collectors.formats.FORMATS`."""
@@ -38,7 +51,7 @@ class Format:
     label: str  # on pages and in docs/formats.md
     table: Table  # of a file; the portal and the agent choose by it what to do with the rows
     parse: Callable[[Source, Origin], Iterator[Parsed]]
-    scopes: tuple[Scope, ...]  # a source of this format sends data of one of these
+    scopes: tuple[Scope, ...]  # a source of this format sends data of one of these; none: people do
     options: tuple[Option, ...]  # of `manage.py ingest`
     agent_inputs: tuple[AgentInput, ...] = ()
     agent_table: Table | None = None  # of the agent's batches, if it differs

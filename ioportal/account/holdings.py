@@ -96,6 +96,7 @@ SECTIONS = (
     Section("silences", "alerts.Silence", "recipient"),
     Section("problem_reports", "activity.Report", "reporter__username"),
     Section("populations", "studies.Population", "owner__username"),
+    Section("experiments", "studies.Experiment", "owner__username", ("share_key",)),
 )
 NAME_COLUMNS = (
     NameColumn("jobs.Job", "owner"),

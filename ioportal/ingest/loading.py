@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collectors.parsed import Parsed
     from collectors.source import Source
     from ioportal.site.models import Cluster, Filesystem, Server, Target
+    from ioportal.studies.models import Experiment
 
 REJECTS_STORED = 1_000  # per reason
 REASONS_STORED = 100
@@ -45,6 +46,9 @@ class Origin:
     target: Target | None = None
     service: str | None = None
     read_at: datetime | None = None
+    experiment: Experiment | None = None
+    arm: str = ""  # for runs whose file does not name theirs
+    run: str = ""  # likewise; "": by the name of the file
 
     def check(self, component: Server | Target) -> None:
         """Refuse a server or target of another filesystem."""
@@ -56,7 +60,11 @@ class Origin:
     def identity(self) -> str:
         """Return the part of the digest that distinguishes files with equal content."""
         parts = [str(part or "") for part in (self.cluster, self.server, self.target, self.read_at)]
-        return "\n".join([*parts, self.service] if self.service else parts)
+        if self.service:
+            parts.append(self.service)
+        if self.experiment:
+            parts += [str(self.experiment.pk), self.arm, self.run]
+        return "\n".join(parts)
 
 
 @dataclass(frozen=True)
@@ -185,6 +193,7 @@ class _Load:
             name=stored_name(self.source.name),
             cluster=self._origin.cluster,
             server=self._origin.server,
+            experiment=self._origin.experiment,
         )
         self._loader = self._new_loader(self.segment, self._origin)
         self._parts = self._loader.parts(self.source)

@@ -192,7 +192,7 @@ class TargetAdmin(RegistrationAdmin):
 class SourceForm(forms.ModelForm):
     """A source, with the formats to choose from."""
 
-    format = forms.ChoiceField(choices=[(form.name, form.label) for form in FORMATS])
+    format = forms.ChoiceField(choices=[(form.name, form.label) for form in FORMATS if form.scopes])
 
 
 @admin.register(Source)

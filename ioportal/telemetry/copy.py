@@ -103,6 +103,26 @@ def _copy(model: type[models.Model], frame: pl.DataFrame, into: sql.Composable) 
         copy.write(_TRAILER)
 
 
+def copy_text_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
+    """Append every row of `frame`, which may have texts, as CSV; see `copy_frame`.
+
+    Args:
+        model: the model of the table.
+        frame: rows with the model's columns; texts have no NUL characters.
+    """
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
+        _table(model), sql.SQL(", ").join(map(sql.Identifier, frame.columns))
+    )
+    with (
+        connection.wrap_database_errors,
+        connection.cursor() as cursor,
+        cursor.copy(statement) as copy,
+    ):
+        for part in frame.iter_slices(_ROWS_PER_WRITE):
+            # An empty text is quoted, null is not.
+            copy.write(part.write_csv(include_header=False, quote_style="non_numeric"))
+
+
 def copy_rows(
     model: type[models.Model], columns: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> None:

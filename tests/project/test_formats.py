@@ -45,13 +45,14 @@ def test_the_command_offers_the_formats():
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_the_portal_stores_files_and_batches_of_every_format(form):
     assert (form.table in FILE_LOADERS) is bool(form.options)  # without options: for agents only
-    assert form.batch_table in BATCH_LOADERS
+    assert (form.batch_table in BATCH_LOADERS) is bool(form.scopes)  # without: people load files
 
 
 def test_pages_offer_the_formats():
     choices = [(form.name, form.label) for form in FORMATS]
+    of_sources = [(form.name, form.label) for form in FORMATS if form.scopes]
 
-    assert list(SourceForm.base_fields["format"].choices) == choices
+    assert list(SourceForm.base_fields["format"].choices) == of_sources
     assert SegmentFilter.base_filters["kind"].extra["choices"] == choices
 
 

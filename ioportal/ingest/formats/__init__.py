@@ -10,6 +10,12 @@ from ioportal.ingest.formats.accounting import JobsLoader, LaunchesLoader, Workl
 from ioportal.ingest.formats.common import LoadOptions
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.formats.deltas import JobDeltasLoader, TargetDeltasLoader
+from ioportal.ingest.formats.experiments import (
+    PairTransfersLoader,
+    ProcessSamplesLoader,
+    RunsLoader,
+    SystemCallsLoader,
+)
 from ioportal.ingest.formats.exports import ExportDeltasLoader
 from ioportal.ingest.formats.histories import HistoryLoader
 from ioportal.ingest.formats.services import ServiceStatsLoader
@@ -43,6 +49,10 @@ FILE_LOADERS: dict[Table, FileLoaderFactory] = {
     tables.JOBS: JobsLoader,
     tables.LAUNCHES: LaunchesLoader,
     tables.WORKLOAD_JOBS: WorkloadJobsLoader,
+    tables.RUNS: RunsLoader,
+    tables.SYSTEM_CALLS: SystemCallsLoader,
+    tables.PROCESS_SAMPLES: ProcessSamplesLoader,
+    tables.PAIR_TRANSFERS: PairTransfersLoader,
 }
 
 

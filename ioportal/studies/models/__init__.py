@@ -1,5 +1,16 @@
-"""Saved populations, mitigations, and dismissed change points."""
+"""Saved populations, mitigations, dismissed change points, and experiments."""
 
+from ioportal.studies.models.experiment import (
+    Arm,
+    Attachment,
+    Experiment,
+    ExperimentQuerySet,
+    PairTransfer,
+    ProcessSample,
+    Run,
+    SystemCall,
+    SystemCallWindow,
+)
 from ioportal.studies.models.mitigation import (
     DismissedChange,
     Mitigation,
@@ -9,11 +20,20 @@ from ioportal.studies.models.mitigation import (
 from ioportal.studies.models.population import CacheEntry, Population, PopulationQuerySet
 
 __all__ = [
+    "Arm",
+    "Attachment",
     "CacheEntry",
     "DismissedChange",
+    "Experiment",
+    "ExperimentQuerySet",
     "Mitigation",
     "MitigationEvent",
     "MitigationQuerySet",
+    "PairTransfer",
     "Population",
     "PopulationQuerySet",
+    "ProcessSample",
+    "Run",
+    "SystemCall",
+    "SystemCallWindow",
 ]

@@ -35,6 +35,7 @@ from ioportal.ingest.reconciliation import (
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.stage_runs import drain
 from ioportal.stages import ROLL_UP
+from ioportal.studies.experiments import named_experiment
 from ioportal.times import moment
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
 
 _STDIN = "-"
 _FORMATS = [form.name for form in FORMATS if form.table in FILE_LOADERS]
-_LOADED_TOGETHER = (tables.RPC_WINDOWS, tables.REQUEST_WINDOWS)  # files repeat records
+# Files repeat records, or are of one run.
+_LOADED_TOGETHER = (tables.RPC_WINDOWS, tables.REQUEST_WINDOWS, tables.SYSTEM_CALLS)
 _TIME = "%Y-%m-%d %H:%M:%S"
 _DOUBTFUL = timedelta(hours=1)  # between a read and the latest change of its counters
 _Model = TypeVar("_Model", bound=Model)
@@ -93,9 +95,19 @@ class Command(commands.Command):
             help=_help("columns of a file without a header, separated by commas", "columns"),
         )
         parser.add_argument(
+            "--experiment",
+            help=_help("the experiment of the runs, new or known", "experiment"),
+        )
+        parser.add_argument(
+            "--arm", help=_help("the arm of the runs, if the file does not name it", "arm")
+        )
+        parser.add_argument(
+            "--run", help=_help("the name of the run; default: the name of the file", "run")
+        )
+        parser.add_argument(
             "--replace",
             action="store_true",
-            help="replace overlapping files of the same server or target",
+            help="replace overlapping files of the same server or target, or data of the same run",
         )
         parser.add_argument(
             "--register-targets",
@@ -249,6 +261,9 @@ def _origin(options: dict[str, Any]) -> Origin:
         target=_registered(Target, options["target"]),
         service=options["service"],
         read_at=options["at"],
+        experiment=options["experiment"] and named_experiment(options["experiment"]),
+        arm=options["arm"] or "",
+        run=options["run"] or "",
     )
     if origin.server:
         origin.check(origin.server)

@@ -1,0 +1,144 @@
+"""Writes to experiments: arms and runs, from files and from the API."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from ioportal.studies.models import Arm, Experiment, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+DEFAULT_ARM = "measured"
+NAME_CHARACTERS = 120
+ARM_CHARACTERS = 80
+
+
+class Contradiction(Exception):  # noqa: N818  (a decision about the input)
+    """A run has another value already; the message names both."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What one source says about a run; empty values are unknown."""
+
+    name: str
+    arm: str = ""
+    state: str = ""
+    started_at: datetime | None = None
+    scale: float | None = None
+    events: int | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    counters: list[dict[str, Any]] = field(default_factory=list)
+    markers: list[str] = field(default_factory=list)
+    recipe: dict[str, str] = field(default_factory=dict)
+
+
+_VALUES = tuple(each.name for each in fields(RunRecord) if each.name not in {"name", "arm"})
+
+
+def named_experiment(
+    name: str, owner: User | None = None, *, simulated: bool = False
+) -> Experiment:
+    """Return the experiment with a name or slug, of an owner; create it if there is none."""
+    mine = Experiment.objects.filter(owner=owner)
+    known = mine.filter(slug=name).first() or mine.filter(name=name).first()
+    if known:
+        return known
+    experiment = Experiment(name=name[:NAME_CHARACTERS], owner=owner, simulated=simulated)
+    experiment.choose_slug()
+    experiment.save()
+    return experiment
+
+
+@transaction.atomic
+def record_runs(
+    experiment: Experiment, records: Iterable[RunRecord], *, replace: bool = False
+) -> list[Run]:
+    """Store records of runs: new runs are added, known runs get the values that they lack.
+
+    Args:
+        experiment: the experiment of all records.
+        records: at most one per run.
+        replace: whether other values replace those of a run.
+
+    Raises:
+        Contradiction: a run has another value or another arm, or two records have one name.
+    """
+    records = list(records)
+    Experiment.objects.select_for_update().get(pk=experiment.pk)
+    arms = _arms(experiment, records)
+    names = [record.name[:NAME_CHARACTERS] for record in records]
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise Contradiction(f"Two records have the run name {repeated!r}. Give each its own name.")
+    known = {run.name: run for run in experiment.runs.filter(name__in=names)}
+    new, changed = [], []
+    for name, record in zip(names, records, strict=True):
+        run = known.get(name)
+        arm = arms.get(record.arm[:ARM_CHARACTERS] or DEFAULT_ARM)
+        if run is None:
+            run = known[name] = Run(experiment=experiment, name=name, arm=arm)
+            new.append(run)
+        else:
+            changed.append(run)
+            if record.arm:
+                _set(run, "arm", arm, replace=replace)
+        for value in _VALUES:
+            _merge(run, value, getattr(record, value), replace=replace)
+    Run.objects.bulk_create(new)
+    Run.objects.bulk_update(changed, ["arm", *_VALUES])
+    return [known[name] for name in names]
+
+
+def _arms(experiment: Experiment, records: Sequence[RunRecord]) -> dict[str, Arm]:
+    """Return the arms of the records by name, in the order of the records; create missing ones."""
+    arms = {arm.name: arm for arm in experiment.arms.all()}
+    for record in records:
+        name = record.arm[:ARM_CHARACTERS] or DEFAULT_ARM
+        if name not in arms:
+            arms[name] = Arm.objects.create(experiment=experiment, name=name)
+    return arms
+
+
+def _merge(run: Run, name: str, value: Any, *, replace: bool) -> None:
+    if isinstance(value, dict):
+        current = getattr(run, name)
+        for key, each in value.items():
+            known = current.get(key)
+            if known is not None and not _equal(known, each) and not replace:
+                raise Contradiction(_contradiction(run, f"{name}.{key}", known, each))
+        setattr(run, name, {**current, **value})
+    elif value:
+        _set(run, name, value, replace=replace)
+    elif value == 0 and getattr(run, name) is None:
+        setattr(run, name, value)
+
+
+def _set(run: Run, name: str, value: Any, *, replace: bool) -> None:
+    known = getattr(run, name)
+    if known and not _equal(known, value) and not replace:
+        raise Contradiction(_contradiction(run, name, known, value))
+    setattr(run, name, value)
+
+
+def _equal(known: Any, value: Any) -> bool:
+    if isinstance(known, float | int) and isinstance(value, float | int):
+        return math.isclose(known, value, rel_tol=1e-12)
+    return bool(known == value)
+
+
+def _contradiction(run: Run, name: str, known: Any, value: Any) -> str:
+    shown = "" if isinstance(known, list) else f" ({known!s:.60} and {value!s:.60})"
+    return (
+        f"Run {run.name} has another value of {name} already{shown}. Give the run another name, or "
+        "replace its values."
+    )
