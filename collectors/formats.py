@@ -7,6 +7,9 @@ from collectors.batch.pbs import PBS
 from collectors.batch.sacct import SACCT
 from collectors.batch.sge import SGE
 from collectors.batch.squeue import SQUEUE
+from collectors.experiments.ior import IOR
+from collectors.experiments.pair_series import PAIR_SERIES
+from collectors.experiments.run_table import RUN_TABLE
 from collectors.format import Format
 from collectors.lustre.export_stats import EXPORT_STATS
 from collectors.lustre.job_stats import JOB_STATS
@@ -34,6 +37,9 @@ FORMATS: tuple[Format, ...] = (
     SGE,
     ALPS,
     PANDA,
+    RUN_TABLE,
+    IOR,
+    PAIR_SERIES,
 )
 BY_NAME = {form.name: form for form in FORMATS}
 

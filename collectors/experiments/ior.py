@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from collectors.batch import localtime
 from collectors.batch.records import Record, Row, is_json, numbered_lines, parts
 from collectors.batch.values import Unreadable, quoted
-from collectors.format import Format
+from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.parsed import Parsed
 from collectors.source import Source
 from collectors.tables import RUNS
@@ -306,5 +306,5 @@ IOR = Format(
     table=RUNS,
     parse=lambda source, origin: parse(source, origin.zone),
     scopes=(),
-    options=(),
+    options=EXPERIMENT_OPTIONS,
 )

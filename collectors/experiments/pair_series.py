@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from collectors.batch.values import Unreadable, quoted
-from collectors.format import Format
+from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
 from collectors.source import Chunk, Source
 from collectors.tables import PAIR_TRANSFERS
@@ -145,10 +145,10 @@ def _parsed(accepted: pl.DataFrame, rejected: pl.DataFrame, lines: int) -> Parse
 
 
 PAIR_SERIES = Format(
-    name="pair-series",
+    name="pair_series",
     label="Pair series",
     table=PAIR_TRANSFERS,
     parse=lambda source, _: parse(source),
     scopes=(),
-    options=(),
+    options=EXPERIMENT_OPTIONS,
 )

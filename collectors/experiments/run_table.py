@@ -15,7 +15,7 @@ from collectors.batch import localtime
 from collectors.batch.records import Record, Row, is_json, numbered_lines, parts
 from collectors.batch.values import INT64_MAX, Unreadable, quoted
 from collectors.experiments import units
-from collectors.format import Format
+from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.json_stream import Element, elements
 from collectors.parsed import Parsed
 from collectors.source import Source
@@ -319,5 +319,5 @@ RUN_TABLE = Format(
     table=RUNS,
     parse=lambda source, origin: parse(source, origin.zone),
     scopes=(),
-    options=(),
+    options=EXPERIMENT_OPTIONS,
 )
