@@ -1,5 +1,6 @@
 """The record of a format: everything that the command, the agent and the portal know about it."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -56,6 +57,8 @@ class Format:
     agent_inputs: tuple[AgentInput, ...] = ()
     agent_table: Table | None = None  # of the agent's batches, if it differs
     has_local_times: bool = False
+    # Found in the first bytes of a file, and not in those of other formats of experiments.
+    head: re.Pattern[bytes] | None = None
 
     @property
     def batch_table(self) -> Table:

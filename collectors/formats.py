@@ -44,6 +44,11 @@ FORMATS: tuple[Format, ...] = (
 BY_NAME = {form.name: form for form in FORMATS}
 
 
+def recognised(head: bytes) -> Format | None:
+    """Return the format of an experiment's file with these first bytes; None: unknown."""
+    return next((form for form in FORMATS if form.head and form.head.search(head)), None)
+
+
 def names(table: Table) -> list[str]:
     """Return the names of the formats whose files give rows of `table`."""
     return [form.name for form in FORMATS if form.table is table]

@@ -50,13 +50,21 @@ class Source:
         stream: raw bytes; gzip and zstd are recognised by their first bytes, not by the name.
         name: for messages.
         chunk_bytes: approximate size of a chunk.
+        most_bytes: size of the decompressed content above which it cannot be read; None: any size.
 
     Raises (on construction and while reading):
         SourceUnavailable: the stream cannot be read or decompressed to its end.
     """
 
-    def __init__(self, stream: BinaryIO, name: str, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        name: str,
+        chunk_bytes: int = CHUNK_BYTES,
+        most_bytes: int | None = None,
+    ) -> None:
         self.name = name
+        self._bytes_left = most_bytes
         self._chunk_bytes = chunk_bytes
         self._digest = blake3()
         try:
@@ -125,6 +133,10 @@ class Source:
         except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
             raise self._unavailable(error) from error
         self._digest.update(text)
+        if self._bytes_left is not None:
+            self._bytes_left -= len(text)
+            if self._bytes_left < 0:
+                raise SourceUnavailable(f"{self.name}: its content is larger than permitted")
         return text
 
     def _unavailable(self, error: Exception) -> SourceUnavailable:

@@ -237,6 +237,11 @@ API_REQUESTS_PER_MINUTE = env.number("IOPORTAL_API_REQUESTS_PER_MINUTE", "6000")
 API_NETWORKS = env.networks("IOPORTAL_API_NETWORKS", "")
 API_NETWORKS_USER = env.text("IOPORTAL_API_NETWORKS_USER", "")
 
+# Of the files of an upload together, as they are sent; and of their content.
+UPLOAD_BYTES = env.size("IOPORTAL_UPLOAD_LIMIT", "2GB")
+UPLOAD_CONTENT_BYTES = env.size("IOPORTAL_UPLOAD_CONTENT_LIMIT", "20GB")
+ATTACHMENT_BYTES = env.size("IOPORTAL_ATTACHMENT_LIMIT", "16MB")
+
 # Batches are refused while more dirty intervals of a kind are waiting for attribution.
 PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")
 # Data is refused while less is free on the database's disk: PostgreSQL cannot start on a full disk.

@@ -14,6 +14,7 @@ REFRESH_STATISTICS: Final = "ioportal.jobs.tasks.refresh_statistics"
 EVALUATE: Final = "ioportal.flags.tasks.evaluate"
 STAGES: Final = (ATTRIBUTE_PENDING, ROLL_UP, REFRESH_STATISTICS, EVALUATE)
 
+LOAD_UPLOADS: Final = "ioportal.ingest.tasks.load_uploads"
 RETAIN: Final = "ioportal.ingest.tasks.retain"
 REFRESH_BASELINES: Final = "ioportal.activity.tasks.refresh_baselines"
 RUN_BACK_TESTS: Final = "ioportal.flags.tasks.run_back_tests"
@@ -41,6 +42,7 @@ def schedule(stage_interval: timedelta) -> dict[str, timedelta]:
     """Return the interval of each periodic task."""
     return {
         **dict.fromkeys(STAGES, stage_interval),
+        LOAD_UPLOADS: stage_interval,
         RETAIN: timedelta(minutes=10),
         REFRESH_BASELINES: timedelta(minutes=30),
         RUN_BACK_TESTS: timedelta(minutes=1),

@@ -1,9 +1,10 @@
-"""Tasks of the attribution and retention stages."""
+"""Tasks of the attribution, upload and retention stages."""
 
 from celery import shared_task
 from django.db import OperationalError
+from django.utils import timezone
 
-from ioportal.ingest import attribution_stage, retention_stage
+from ioportal.ingest import attribution_stage, retention_stage, uploads
 from ioportal.stage_runs import drain_alone, failures_recorded
 
 
@@ -13,8 +14,15 @@ def attribute_pending() -> bool:
     return drain_alone("attribution", attribution_stage.attribute_pending)
 
 
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def load_uploads() -> bool:
+    """Load the uploaded files of experiments; return whether uploads are left."""
+    return drain_alone("uploads", uploads.load_next)
+
+
 @shared_task
 def retain() -> None:
     """Drop and compress old chunks."""
     with failures_recorded("retention"):
         retention_stage.retain()
+        uploads.discard_abandoned(timezone.now())

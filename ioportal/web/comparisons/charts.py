@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -25,12 +24,12 @@ from ioportal.charts.timelines import Chart, Style
 from ioportal.charts.trends import drawn_unit
 from ioportal.reporting import formatting, mitigation_marks
 from ioportal.reporting.formatting import lowered, signed
-from ioportal.reporting.timelines import ROWS_SHOWN
 from ioportal.studies import trends as questions
 from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.cache import cached
 from ioportal.studies.populations import BATCH_JOBS, figures_version
 from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
+from ioportal.web.common.parts import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,45 +47,6 @@ _WIDE = 30  # p95 / p5 above which a value axis is logarithmic
 _DRAWN_KINDS = 8  # of operations; the table has all
 _OUTSIDE = "outside"
 _NOON = time(12)
-
-
-@dataclass(frozen=True)
-class Part:
-    """A chart with its table and export.
-
-    The export has `header` and `rows`, the page `labels` and `table`.
-    """
-
-    name: str
-    title: str
-    about: str
-    figure: Figure
-    header: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    labels: Sequence[str]
-    table: Sequence[tuple[str, Sequence[str]]]
-    is_empty: bool = False
-    exports_url: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def script_id(self) -> str:
-        """The id of the element with the figure."""
-        return f"figure-{self.name}"
-
-    @property
-    def table_shown(self) -> Sequence[tuple[str, Sequence[str]]]:
-        """The first rows of the table."""
-        return self.table[:ROWS_SHOWN]
-
-    @property
-    def more_rows(self) -> int:
-        """The number of rows that only the exports have."""
-        return max(0, len(self.table) - ROWS_SHOWN)
-
-    def at(self, exports_url: str) -> Part:
-        """Return the chart with the URL of its export, without the format."""
-        return replace(self, exports_url=exports_url)
 
 
 def ratios(page: ComparisonPage) -> Part:

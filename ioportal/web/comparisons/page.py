@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from ioportal.studies.before_after import Neighbour
     from ioportal.studies.comparisons import ArmComparison
     from ioportal.studies.populations import JobKind
+    from ioportal.web.common.parts import Part
     from ioportal.web.comparisons.arms import Arm
-    from ioportal.web.comparisons.charts import Part
     from ioportal.web.comparisons.moved_load import Place
     from ioportal.web.comparisons.presets import PresetForm
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
 
     from ioportal.reporting.mitigation_effects import MeasuredEffect
-    from ioportal.web.comparisons.charts import Part
+    from ioportal.web.common.parts import Part
 
 PER_PAGE = 50
 _MEASURED = 50  # latest mitigations of the catalogue

@@ -1,0 +1,235 @@
+"""Uploads of experiments: receive files in parts, and load them in a worker."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Self
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F, Sum
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from collectors.formats import BY_NAME, recognised
+from collectors.parsed import SourceUnavailable
+from collectors.source import Source
+from ioportal.ingest.formats import FILE_LOADERS, LoadOptions
+from ioportal.ingest.loading import InputFile, Origin, Refused, load
+from ioportal.ingest.models import Upload, UploadFile, UploadPart
+from ioportal.visible_text import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from collectors.format import Format
+    from collectors.parsed import Account
+    from ioportal.ingest.loading import Loaded, LoaderFactory
+
+log = structlog.get_logger()
+
+PART_BYTES = 4 << 20
+_MOST_ATTEMPTS = 3
+_PROGRESS_S = 1.0
+_KEEP = timedelta(days=1)  # of uploads that were never completed
+_FILES = 10_000
+
+
+class Invalid(Exception):  # noqa: N818  (a decision about the request)
+    """The upload or a part of it is refused; the message names the remedy."""
+
+
+def declare(upload: Upload, files: Sequence[tuple[str, int]]) -> list[UploadFile]:
+    """Store an upload and its files, given as name and size in bytes; the content follows."""
+    total = sum(size for _, size in files)
+    if not files or min(size for _, size in files) <= 0:
+        raise Invalid("Select at least one file; a file must not be empty.")
+    if len(files) > _FILES:
+        raise Invalid(f"An upload has at most {_FILES:,} files.")
+    if total > settings.UPLOAD_BYTES:
+        raise Invalid(
+            f"The files have {total / 1e9:,.1f} GB; an upload has at most "
+            f"{settings.UPLOAD_BYTES / 1e9:,.1f} GB. Compress them with gzip or zstd, or ask an "
+            "administrator to load them with manage.py ingest."
+        )
+    upload.save()
+    return [
+        UploadFile.objects.create(upload=upload, name=storable(name)[-255:], size_bytes=size)
+        for name, size in files
+    ]
+
+
+def receive_part(file: UploadFile, number: int, content: bytes) -> None:
+    """Store a part of a file; the same part again changes nothing."""
+    if file.upload.state != Upload.State.RECEIVING:
+        raise Invalid("The upload is complete already.")
+    expected = min(PART_BYTES, file.size_bytes - number * PART_BYTES)
+    if number < 0 or len(content) != expected:
+        raise Invalid(f"Part {number} of {file.name} has {len(content):,} bytes, not {expected:,}.")
+    UploadPart.objects.get_or_create(file=file, number=number, defaults={"content": content})
+
+
+def receive(file: UploadFile, chunks: Iterable[bytes]) -> None:
+    """Store the whole content of a file."""
+    rest, number = b"", 0
+    for chunk in chunks:
+        rest += chunk
+        while len(rest) >= PART_BYTES:
+            receive_part(file, number, rest[:PART_BYTES])
+            rest, number = rest[PART_BYTES:], number + 1
+    if rest:
+        receive_part(file, number, rest)
+
+
+def complete(upload: Upload) -> None:
+    """Release an upload for loading; all of its content must have arrived."""
+    received = dict(
+        UploadPart.objects.filter(file__upload=upload)
+        .values_list("file")
+        .annotate(size=Sum(Length("content")))
+    )
+    for file in upload.files.all():
+        if received.get(file.pk, 0) != file.size_bytes:
+            raise Invalid(
+                f"{file.name}: {received.get(file.pk, 0):,} of {file.size_bytes:,} bytes arrived. "
+                "Upload it again."
+            )
+    Upload.objects.filter(pk=upload.pk, state=Upload.State.RECEIVING).update(
+        state=Upload.State.PENDING
+    )
+
+
+def load_next(limit: int) -> int:
+    """Load up to `limit` uploads, oldest first; return how many.
+
+    The stage runs alone: an upload that is still marked as loading belongs to a dead worker.
+    """
+    waiting = Upload.objects.filter(state__in=[Upload.State.PENDING, Upload.State.LOADING])
+    pending = list(waiting.select_related("experiment").order_by("created_at")[:limit])
+    for upload in pending:
+        _load(upload)
+    return len(pending)
+
+
+def discard_abandoned(now: datetime) -> None:
+    """Delete uploads that were never completed."""
+    abandoned = Upload.objects.filter(state=Upload.State.RECEIVING, created_at__lt=now - _KEEP)
+    abandoned.delete()
+
+
+def _load(upload: Upload) -> None:
+    Upload.objects.filter(pk=upload.pk).update(
+        state=Upload.State.LOADING, attempts=F("attempts") + 1, lines=0
+    )
+    if upload.attempts >= _MOST_ATTEMPTS:
+        _finish(upload, Upload.State.FAILED, "The worker stopped each time. Ask an administrator.")
+        return
+    try:
+        with TemporaryDirectory(prefix="upload") as folder:
+            paths = list(_files(upload, Path(folder)))
+            loaded = _load_files(upload, paths)
+    except (Refused, SourceUnavailable) as error:
+        _finish(upload, Upload.State.FAILED, str(error))
+    else:
+        _finish(upload, Upload.State.LOADED, _account(loaded))
+
+
+def _files(upload: Upload, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Write the files of an upload to a folder; yield their names and paths."""
+    for number, file in enumerate(upload.files.all()):
+        path = folder / str(number)
+        with path.open("wb") as stream:
+            for part in file.parts.iterator(chunk_size=1):
+                stream.write(part.content)
+        yield file.name, path
+
+
+def _load_files(upload: Upload, files: list[tuple[str, Path]]) -> list[Loaded]:
+    form = _format(upload, files)
+    origin = Origin(experiment=upload.experiment, arm=upload.arm, run=upload.run)
+    inputs = [InputFile(partial(_source, name, path), origin, name) for name, path in files]
+    options = LoadOptions(replace=upload.replace)
+
+    def attempt() -> LoaderFactory:
+        return partial(FILE_LOADERS[form.table], options.for_attempt())
+
+    with _Progress(upload) as progress:
+        return load(inputs, form, attempt, progress, replace=upload.replace)
+
+
+def _source(name: str, path: Path) -> Source:
+    return Source(path.open("rb"), name, most_bytes=settings.UPLOAD_CONTENT_BYTES)
+
+
+def _format(upload: Upload, files: list[tuple[str, Path]]) -> Format:
+    """Return the format: given, or recognised by the beginning of the first file."""
+    if upload.format:
+        return BY_NAME[upload.format]
+    name, path = files[0]
+    form = recognised(_source(name, path).head)
+    if form is None:
+        raise Refused(
+            f"{name}: its format is not recognised by its first lines. Select the format, or check "
+            "the file (docs/formats.md)."
+        )
+    return form
+
+
+class _Progress:
+    """Stores the progress in a connection of its own: the load is one transaction."""
+
+    def __init__(self, upload: Upload) -> None:
+        self._upload = upload
+        self._lines: dict[str, int] = {}
+        self._stored = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._connection = connection.copy()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def __call__(self, source: Source, account: Account) -> None:
+        self._lines[source.name] = account.lines
+        if time.monotonic() - self._stored < _PROGRESS_S:
+            return
+        self._stored = time.monotonic()
+        with self._connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE ingest_upload SET lines = %s WHERE id = %s",
+                [sum(self._lines.values()), self._upload.pk],
+            )
+
+
+def _account(loaded: list[Loaded]) -> str:
+    """Return the result in words."""
+    if all(each.already for each in loaded):
+        return "Loaded before; nothing changed."
+    segments = [each.segment for each in loaded]
+    lines = sum(segment.lines for segment in segments)
+    rejected = sum(segment.rejected for segment in segments)
+    text = f"{lines:,} lines"
+    if not rejected:
+        return f"{text}, none rejected."
+    reasons: dict[str, int] = {}
+    for segment in segments:
+        for reason, count in segment.rejected_by_reason.items():
+            reasons[reason] = reasons.get(reason, 0) + count
+    most = max(reasons, key=lambda reason: reasons[reason])
+    return f"{text}, {rejected:,} rejected; the most frequent reason: {most}."
+
+
+@transaction.atomic
+def _finish(upload: Upload, state: Upload.State, message: str) -> None:
+    UploadPart.objects.filter(file__upload=upload).delete()
+    Upload.objects.filter(pk=upload.pk).update(
+        state=state, message=storable(message), finished_at=timezone.now()
+    )
+    log.info("upload_finished", upload=str(upload.pk), state=str(state))
