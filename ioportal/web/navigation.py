@@ -88,6 +88,7 @@ _SECTIONS = (
             Page("compare", "Compare", "compare"),
             Page("load_ramp", "Load ramp", "load_ramp"),
             Page("mitigations", "Mitigations", "mitigation_list"),
+            Page("experiments", "Experiments", "experiment_list"),
         ),
     ),
     Section(

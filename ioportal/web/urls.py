@@ -11,6 +11,7 @@ urlpatterns = [
     path("answers/<str:key>/<slug:kind>/", answers.answer, name="answer"),
     path("cases/", include("ioportal.web.cases.urls")),
     path("compare/", include("ioportal.web.comparisons.urls")),
+    path("experiments/", include("ioportal.web.experiments.urls")),
     path("flags/", include("ioportal.web.flags.urls")),
     path("incidents/", include("ioportal.web.incidents.urls")),
     path("ingest/", include("ioportal.web.ingest.urls")),

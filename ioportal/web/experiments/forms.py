@@ -1,0 +1,199 @@
+"""Forms of experiments: uploads, the experiment, a run, and attachments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.conf import settings
+from django.core.exceptions import ValidationError
+
+from collectors.formats import FORMATS
+from ioportal.ingest.models import Upload
+from ioportal.studies.experiments import NAME_CHARACTERS, named_experiment
+from ioportal.studies.models import Experiment, Run
+from ioportal.visible_text import storable
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.core.files.uploadedfile import UploadedFile
+    from django.http import QueryDict
+    from django.utils.datastructures import MultiValueDict
+
+_FORMATS = [(form.name, form.label) for form in FORMATS if "experiment" in form.options]
+_RECIPE_CHARACTERS = 4_000
+_RECIPE = ("release", "patches", "configuration", "command")
+
+
+class _Files(forms.ClearableFileInput):
+    """An input for several files."""
+
+    allow_multiple_selected = True
+
+
+class _FilesField(forms.FileField):
+    """Several files."""
+
+    widget = _Files
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        """Return the list of files."""
+        return [super(_FilesField, self).clean(each, initial) for each in data or [None]]
+
+
+class UploadForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """Files of an experiment. A script of the page sends large files in parts afterwards."""
+
+    experiment = forms.CharField(
+        label="Experiment",
+        max_length=NAME_CHARACTERS,
+        widget=forms.TextInput({"list": "experiments", "autocomplete": "off"}),
+        help_text="A new name, or one of your experiments.",
+    )
+    content = _FilesField(
+        label="Files",
+        required=False,
+        help_text="Plain, gzip or zstd. Several files are parts of one run, as of strace -ff.",
+    )
+    declared = forms.JSONField(required=False, widget=forms.HiddenInput)  # [[name, size], ...]
+
+    class Meta:
+        model = Upload
+        fields = ("arm", "run", "format", "replace")
+        labels = {"replace": "Replace data of the same run"}
+        help_texts = {
+            "arm": "The side of the comparison, such as “before”. Empty: “measured”.",
+            "run": "Empty: the name of the file.",
+        }
+
+    field_order = ("content", "experiment", "arm", "run", "format", "replace")
+
+    def __init__(
+        self,
+        user: User,
+        data: QueryDict | None = None,
+        files: MultiValueDict[str, UploadedFile[bytes]] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(data, files, **options)
+        self._user = user
+        self.fields["format"] = forms.ChoiceField(
+            label="Format", choices=[("", "recognised by content"), *_FORMATS], required=False
+        )
+
+    @property
+    def experiments(self) -> list[str]:
+        """Names of experiments that the user may change."""
+        return list(Experiment.objects.editable_by(self._user).values_list("name", flat=True))
+
+    def clean_declared(self) -> list[tuple[str, int]]:
+        """Return names and sizes of files that follow in parts."""
+        declared = self.cleaned_data["declared"] or []
+        try:
+            return [(str(name), int(size)) for name, size in declared]
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValidationError("Expected a list of names and sizes.") from error
+
+    def clean(self) -> dict[str, Any]:
+        """Require files."""
+        values: dict[str, Any] = super().clean() or {}
+        if not values.get("content", [None])[0] and not values.get("declared"):
+            self.add_error("content", "Select at least one file.")
+        return values
+
+    def upload(self) -> Upload:
+        """Return the upload, not stored yet, into an experiment that exists now."""
+        upload: Upload = self.instance
+        name = storable(self.cleaned_data["experiment"]).strip()
+        editable = Experiment.objects.editable_by(self._user)
+        upload.owner = self._user
+        upload.experiment = editable.filter(name=name).first() or named_experiment(name, self._user)
+        return upload
+
+
+class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """Name, description and visibility of an experiment."""
+
+    class Meta:
+        model = Experiment
+        fields = ("name", "description", "project", "is_public")
+        widgets = {"description": forms.Textarea({"rows": 4})}
+        help_texts = {
+            "project": "Its members may see the experiment.",
+            "is_public": "All users of the portal may see it.",
+        }
+
+    def __init__(self, user: User, data: QueryDict | None = None, **options: Any) -> None:
+        super().__init__(data, **options)
+        self._user = user
+
+    def clean_project(self) -> str:
+        """Users may share with their own projects only."""
+        project: str = self.cleaned_data["project"]
+        own = [group.name for group in self._user.groups.all()]
+        if project and not self._user.is_staff and project not in own:
+            raise ValidationError(f"You are not a member of {project!r}.")
+        return project
+
+
+class RunForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """What a person knows about a run: state, events, labels, recipe, notes."""
+
+    labels = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"rows": 3}),
+        help_text="One per line: protocol = xroot",
+    )
+    release = forms.CharField(required=False, max_length=_RECIPE_CHARACTERS)
+    patches = forms.CharField(required=False, max_length=_RECIPE_CHARACTERS)
+    configuration = forms.CharField(
+        required=False, max_length=_RECIPE_CHARACTERS, widget=forms.Textarea({"rows": 3})
+    )
+    command = forms.CharField(required=False, max_length=_RECIPE_CHARACTERS)
+
+    class Meta:
+        model = Run
+        fields = ("state", "events", "panda_id", "notes")
+        labels = {"panda_id": "PanDA id"}
+        widgets = {"notes": forms.Textarea({"rows": 3})}
+
+    field_order = ("state", "events", "panda_id", "labels", *_RECIPE, "notes")
+
+    def __init__(self, data: QueryDict | None = None, **options: Any) -> None:
+        super().__init__(data, **options)
+        run: Run = self.instance
+        self.initial["labels"] = "\n".join(f"{name} = {text}" for name, text in run.labels.items())
+        self.initial.update(run.recipe)
+
+    def clean_labels(self) -> dict[str, str]:
+        """Return the labels by name."""
+        labels = {}
+        for line in filter(None, map(str.strip, self.cleaned_data["labels"].splitlines())):
+            name, separator, text = line.partition("=")
+            if not separator or not name.strip():
+                raise ValidationError(f"{line[:60]!r}: expected name = value.")
+            labels[name.strip()] = text.strip()
+        return labels
+
+    def save(self, commit: bool = True) -> Run:  # noqa: FBT001, FBT002  (Django's signature)
+        """Save the run."""
+        run: Run = self.instance
+        run.labels = self.cleaned_data["labels"]
+        known = {name: self.cleaned_data[name] for name in _RECIPE}
+        run.recipe = {name: text for name, text in known.items() if text}
+        super().save(commit)
+        return run
+
+
+class AttachmentForm(forms.Form):
+    """A file that is stored with a run."""
+
+    file = forms.FileField(label="File")
+
+    def clean_file(self) -> UploadedFile[bytes]:
+        """Refuse large files."""
+        file: UploadedFile[bytes] = self.cleaned_data["file"]
+        if file.size is None or file.size > settings.ATTACHMENT_BYTES:
+            limit = settings.ATTACHMENT_BYTES / 1e6
+            raise ValidationError(f"An attachment has at most {limit:,.0f} MB. Compress it.")
+        return file

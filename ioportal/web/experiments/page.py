@@ -1,0 +1,135 @@
+"""The page of an experiment: its arms, its runs, and a section per kind of data."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Max, Min
+from django.urls import reverse
+
+from ioportal.charts.arms import LOOKS
+from ioportal.ingest.models import Segment, Upload
+from ioportal.studies.models import Experiment
+from ioportal.web.experiments.sections import SECTIONS
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.db.models import QuerySet
+    from django.http import QueryDict
+
+    from ioportal.studies.models import Arm, Run
+    from ioportal.web.experiments.sections.section import Export, Section
+
+_REJECTS_SHOWN = 5
+
+
+class ExperimentPage:
+    """One experiment as a user sees it."""
+
+    def __init__(self, experiment: Experiment, user: User, query: QueryDict) -> None:
+        self.experiment = experiment
+        self.user = user
+        self.query = query
+
+    @cached_property
+    def arms(self) -> list[Arm]:
+        """The arms in order of their first run; the first is the reference."""
+        return list(self.experiment.arms.all())
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """All runs, by arm."""
+        return list(self.experiment.runs.select_related("arm", "job__cluster"))
+
+    @cached_property
+    def runs_by_arm(self) -> list[tuple[Arm, list[Run]]]:
+        """The runs of each arm."""
+        return [(arm, [run for run in self.runs if run.arm_id == arm.pk]) for arm in self.arms]
+
+    @property
+    def looks(self) -> dict[int, int]:
+        """Number of the look of each arm, by its key."""
+        return {arm.pk: number % len(LOOKS) for number, arm in enumerate(self.arms)}
+
+    @cached_property
+    def can_edit(self) -> bool:
+        """Whether the user may change it."""
+        return Experiment.objects.editable_by(self.user).filter(pk=self.experiment.pk).exists()
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """The sections with data."""
+        sections = (section(self) for section in SECTIONS)
+        return [section for section in sections if section.is_present]
+
+    @property
+    def findings(self) -> list[tuple[Section, str]]:
+        """The first conclusion of each section."""
+        return [(section, section.findings[0]) for section in self.sections if section.findings]
+
+    @property
+    def loading(self) -> QuerySet[Upload]:
+        """Uploads that are not loaded yet."""
+        unfinished = (Upload.State.PENDING, Upload.State.LOADING)
+        return self.experiment.uploads.filter(state__in=unfinished)
+
+    @property
+    def files(self) -> list[tuple[Segment, list[Any]]]:
+        """The loaded files, each with its first rejects."""
+        files = self.experiment.segments.loaded().prefetch_related("rejects").order_by("pk")
+        return [(file, list(file.rejects.all()[:_REJECTS_SHOWN])) for file in files]
+
+    @property
+    def span(self) -> dict[str, Any]:
+        """Start of the first and the last run."""
+        return self.experiment.runs.aggregate(first=Min("started_at"), last=Max("started_at"))
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return reverse("experiment", args=[self.experiment.slug])
+
+    def export_url(self, section: Section, name: str) -> str:
+        """Return the address of an export of a section, without the format."""
+        address = reverse("experiment_export", args=[self.experiment.slug, section.name, name])
+        query = self.query.copy()
+        query.pop("format", None)
+        return f"{address}?{query.urlencode()}"
+
+    def export(self, section_name: str, name: str) -> Any | Export | None:
+        """Return an export of a section."""
+        section = next((each for each in self.sections if each.name == section_name), None)
+        return section and section.export(name)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Members of all JSON exports."""
+        return {
+            "experiment": self.experiment.name,
+            "url": self.url,
+            "arms": [arm.name for arm in self.arms],
+            "simulated": self.experiment.simulated,
+        }
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The experiment as one JSON object."""
+        return {
+            **self.about,
+            "description": self.experiment.description,
+            "findings": {section.name: section.findings for section in self.sections},
+            "runs": [run_facts(run) for run in self.runs],
+        }
+
+
+def run_facts(run: Run) -> dict[str, Any]:
+    """Return a run as one JSON object."""
+    names = ("name", "state", "started_at", "scale", "events", "labels", "metrics", "steps")
+    return {
+        "id": run.pk,
+        "arm": run.arm.name,
+        **{name: getattr(run, name) for name in (*names, "counters", "markers", "recipe")},
+        "job": run.job and {"cluster": run.job.cluster.name, "batch_id": run.job.display_id},
+        "panda_id": run.panda_id,
+    }

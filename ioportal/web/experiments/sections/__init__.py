@@ -1,0 +1,5 @@
+"""The sections of an experiment's page: one per kind of data, in the order of the page."""
+
+from ioportal.web.experiments.sections.section import Section
+
+SECTIONS: tuple[type[Section], ...] = ()

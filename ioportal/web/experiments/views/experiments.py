@@ -1,0 +1,92 @@
+"""Experiments: the list, one experiment, its exports, its form, and links that share it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.http import Http404
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from ioportal.studies.models import Experiment
+from ioportal.studies.models.experiment import share_key
+from ioportal.web.common import exports
+from ioportal.web.experiments.experiment_list import COLUMNS, ExperimentList
+from ioportal.web.experiments.forms import ExperimentForm
+from ioportal.web.experiments.page import ExperimentPage
+
+if TYPE_CHECKING:
+    from django.http import HttpResponse, HttpResponseBase
+
+    from ioportal.web.common.requests import UserRequest
+
+
+@require_safe
+@exports.accept("csv", "json")
+def experiment_list(request: UserRequest) -> HttpResponseBase:
+    """List experiments."""
+    listed = ExperimentList(request.user, request.GET)
+    if exports.requested_format(request):
+        return exports.response(request, "experiments", {}, COLUMNS, listed.rows)
+    context = {"section": "experiments", "listed": listed}
+    return render(request, "experiments/list.html", context)
+
+
+@require_safe
+@exports.accept("json")
+def experiment(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Show an experiment."""
+    page = _page(request, slug)
+    if exports.requested_format(request):
+        return exports.json_response(page.facts)
+    context = {"section": "experiments", "page": page, "experiment": page.experiment}
+    return render(request, "experiments/experiment.html", context)
+
+
+@require_safe
+@exports.accept("csv", "json")
+def export(request: UserRequest, slug: str, section: str, name: str) -> HttpResponseBase:
+    """Export a chart or table of an experiment."""
+    page = _page(request, slug)
+    exported = page.export(section, name)
+    if exported is None:
+        raise Http404("No such chart or table.")
+    about = {**page.about, "title": exported.title}
+    return exports.response(request, f"{slug}-{name}", about, exported.header, exported.rows)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: UserRequest, slug: str) -> HttpResponse:
+    """Change or delete an experiment, or make a new link to share it."""
+    stored = get_object_or_404(Experiment.objects.editable_by(request.user), slug=slug)
+    if "delete" in request.POST:
+        stored.delete()
+        messages.success(request, f"Experiment deleted: {stored.name}")
+        return redirect("experiment_list")
+    if "new_link" in request.POST:
+        stored.share_key = share_key()
+        stored.save(update_fields=["share_key"])
+        stored.readers.clear()
+        messages.success(request, "The earlier link is invalid now.")
+        return redirect("edit_experiment", slug)
+    form = ExperimentForm(request.user, request.POST or None, instance=stored)
+    if form.is_valid():
+        form.save()
+        messages.success(request, "Saved.")
+        return redirect("experiment", slug)
+    context = {"section": "experiments", "form": form, "experiment": stored}
+    return render(request, "experiments/form.html", context)
+
+
+@require_safe
+def shared(request: UserRequest, key: str) -> HttpResponse:
+    """Let the user who opens the link of an experiment see it from now on."""
+    found = get_object_or_404(Experiment, share_key=key)
+    found.readers.add(request.user)
+    return redirect("experiment", found.slug)
+
+
+def _page(request: UserRequest, slug: str) -> ExperimentPage:
+    visible = Experiment.objects.visible_to(request.user)
+    return ExperimentPage(get_object_or_404(visible, slug=slug), request.user, request.GET)
