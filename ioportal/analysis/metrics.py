@@ -39,6 +39,7 @@ class Source(StrEnum):
     RPC_TRACE = "rpctrace"
     IMPACT = "rpctrace, or mds_stats and job_stats"
     PANDA = "PanDA record"
+    EXPERIMENT = "file of a run"
 
 
 @dataclass(frozen=True)
