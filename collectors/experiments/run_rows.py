@@ -1,0 +1,56 @@
+"""Rows of runs with all columns of `tables.RUNS`."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from collectors.batch.records import Row
+from collectors.experiments.storage_timing import Counter
+
+FINISHED, FAILED, HUNG = "finished", "failed", "hung"
+LABEL_CHARACTERS = 200
+
+
+def run_row(
+    *,
+    line: int,
+    run: str = "",
+    state: str = "",
+    started_at: datetime | None = None,
+    events: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    metrics: Mapping[str, float] | None = None,
+    counters: Sequence[Counter] = (),
+    markers: Iterable[str] = (),
+) -> Row:
+    """Return a row of a run whose arm and scale are not in the source.
+
+    Args:
+        line: of the run's first line or record.
+        run: name of the run; "": not in the source.
+        state: one of this module's states; "": unknown.
+        started_at: start of the run.
+        events: processed events.
+        labels: what was set or chosen; long values are truncated.
+        metrics: values by names with units.
+        counters: of `collectors.experiments.storage_timing`.
+        markers: lines that prove that an optimisation was active.
+    """
+    return {
+        "line": line,
+        "arm": "",
+        "run": run,
+        "state": state,
+        "started_at": started_at,
+        "scale": None,
+        "events": events,
+        "labels": [
+            {"name": name, "value": text[:LABEL_CHARACTERS]}
+            for name, text in (labels or {}).items()
+        ],
+        "metrics": [
+            {"name": name, "value": float(value)} for name, value in (metrics or {}).items()
+        ],
+        "steps": [],
+        "counters": list(counters),
+        "markers": list(markers),
+    }
