@@ -7,6 +7,9 @@ from collectors.batch.pbs import PBS
 from collectors.batch.sacct import SACCT
 from collectors.batch.sge import SGE
 from collectors.batch.squeue import SQUEUE
+from collectors.experiments.cmssw_fjr import CMSSW_FJR
+from collectors.experiments.cmssw_log import CMSSW_LOG
+from collectors.experiments.prmon import PRMON, PRMON_JSON
 from collectors.experiments.ior import IOR
 from collectors.experiments.pair_series import PAIR_SERIES
 from collectors.experiments.run_table import RUN_TABLE
@@ -40,6 +43,10 @@ FORMATS: tuple[Format, ...] = (
     RUN_TABLE,
     IOR,
     PAIR_SERIES,
+    CMSSW_FJR,
+    CMSSW_LOG,
+    PRMON,
+    PRMON_JSON,
 )
 BY_NAME = {form.name: form for form in FORMATS}
 

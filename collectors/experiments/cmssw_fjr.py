@@ -19,6 +19,7 @@ from collectors.batch.values import INT64_MAX, Unreadable, quoted
 from collectors.experiments.numbers import amount
 from collectors.experiments.run_rows import FAILED, FINISHED, run_row
 from collectors.experiments.storage_timing import MEBIBYTE, Counters, counter, dashed
+from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.json_stream import Element, Members, elements
 from collectors.parsed import Account, Parsed, Reject
 from collectors.source import Source
@@ -345,3 +346,13 @@ def _events(step: Members) -> int | None:
     if not inputs:
         return None
     return min(sum(int(_number(each, "events") or 0) for each in inputs), INT64_MAX)
+
+
+CMSSW_FJR = Format(
+    name="cmssw_fjr",
+    label="CMSSW job report",
+    table=RUNS,
+    parse=lambda source, _: parse(source),
+    scopes=(),
+    options=EXPERIMENT_OPTIONS,
+)

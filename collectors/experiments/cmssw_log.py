@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from collectors.batch.values import Unreadable
 from collectors.experiments.run_rows import FAILED, run_row
 from collectors.experiments.storage_timing import Counters, counter
+from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed, Reject
 from collectors.source import Lines, newlines
 from collectors.tables import RUNS
@@ -64,7 +65,7 @@ def parse(source: Lines) -> Iterator[Parsed]:
 
 
 class _Log:
-    """What is known of the run."""
+    """The run of a log."""
 
     def __init__(self) -> None:
         self._first_line = 0
@@ -166,3 +167,13 @@ class _Log:
             counters=self._counters.all,
             markers=self._markers.values(),
         )
+
+
+CMSSW_LOG = Format(
+    name="cmssw_log",
+    label="CMSSW log",
+    table=RUNS,
+    parse=lambda source, _: parse(source),
+    scopes=(),
+    options=EXPERIMENT_OPTIONS,
+)

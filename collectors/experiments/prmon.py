@@ -11,6 +11,7 @@ from collectors.batch.records import Record, Row, numbered_lines, parts
 from collectors.batch.values import Unreadable, quoted, whole_number
 from collectors.experiments.numbers import amount
 from collectors.experiments.run_rows import run_row
+from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.json_stream import Element, elements
 from collectors.parsed import Parsed
 from collectors.source import Lines, Source
@@ -18,7 +19,7 @@ from collectors.tables import PROCESS_SAMPLES, RUNS
 
 _KIBIBYTE = 1_024  # prmon's kB
 _LARGEST_S = 10**9  # of a run
-# Columns of prmon, columns of the table, and unit of the former in that of the latter.
+# prmon's column, the table's column, and the factor between their units.
 _LEVELS = (
     ("pss", "pss_bytes", _KIBIBYTE),
     ("rss", "rss_bytes", _KIBIBYTE),
@@ -38,7 +39,7 @@ _TOTALS = (
     ("tx_bytes", "tx_bytes", 1),
 )
 _COLUMNS = _LEVELS + _TOTALS
-# Metrics of maxima in a summary. "process" distinguishes them from figures of other programs.
+# Metrics of maxima in a summary. The prefix separates them from figures of other programs.
 _MAXIMA = {
     "wtime": ("process_wall_s", 1),
     "gpufbmem": ("max_gpu_memory_bytes", _KIBIBYTE),
@@ -55,7 +56,7 @@ def parse(source: Lines) -> Iterator[Parsed]:
 
     Args:
         source: text with tabs. Missing columns and empty cells are unknown; other columns are
-            ignored. Counters stay as printed: those of old versions may fall.
+            ignored. Counters stay as printed. Old versions print counters that fall.
 
     Yields:
         Parts with a frame of `tables.PROCESS_SAMPLES`, one row per sample. Header and blank lines
@@ -197,3 +198,22 @@ def _member(members: dict[str, Any], *path: str) -> dict[str, Any]:
         value = members.get(name)
         members = value if isinstance(value, dict) else {}
     return members
+
+
+PRMON = Format(
+    name="prmon",
+    label="prmon samples",
+    table=PROCESS_SAMPLES,
+    parse=lambda source, _: parse(source),
+    scopes=(),
+    options=EXPERIMENT_OPTIONS,
+)
+
+PRMON_JSON = Format(
+    name="prmon_json",
+    label="prmon summary",
+    table=RUNS,
+    parse=lambda source, _: parse_summary(source),
+    scopes=(),
+    options=EXPERIMENT_OPTIONS,
+)

@@ -30,7 +30,7 @@ def run_row(
         state: one of this module's states; "": unknown.
         started_at: start of the run.
         events: processed events.
-        labels: what was set or chosen; long values are truncated.
+        labels: settings and choices; long values are truncated.
         metrics: values by names with units.
         counters: of `collectors.experiments.storage_timing`.
         markers: lines that prove that an optimisation was active.

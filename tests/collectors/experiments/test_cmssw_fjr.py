@@ -2,6 +2,8 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from collectors import tables
 from collectors.experiments import cmssw_fjr
@@ -222,6 +224,23 @@ def test_an_unreadable_counter_is_rejected_with_its_line(parse, counters, reason
     [(line, _, message)] = parsed.rejects.rows()
     assert line == 1 + len(counters)
     assert reason in message
+
+
+@pytest.mark.parametrize(
+    "name", ["counter_values.xml", "metrics.xml", "text.xml", "wmarchive.json"]
+)
+@given(damage=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), st.binary(max_size=5))))
+def test_any_damage_is_accounted_for(parse, fixture_text, name, damage):
+    text = fixture_text("cmssw_fjr", name)
+    for where, length, other in damage:
+        at = 1 + int(where * len(text))
+        text = text[:at] + other + text[at + length :]
+    parsed = parse(text)
+
+    account = parsed.account
+    assert account.accepted == parsed.table.height
+    assert account.rejected == parsed.rejects.height
+    assert account.lines == account.accepted + account.rejected + account.irrelevant > 0
 
 
 def test_documents_may_be_lists(parse, fixture_text):
