@@ -9,9 +9,9 @@ from collectors.batch.sge import SGE
 from collectors.batch.squeue import SQUEUE
 from collectors.experiments.cmssw_fjr import CMSSW_FJR
 from collectors.experiments.cmssw_log import CMSSW_LOG
-from collectors.experiments.prmon import PRMON, PRMON_JSON
 from collectors.experiments.ior import IOR
 from collectors.experiments.pair_series import PAIR_SERIES
+from collectors.experiments.prmon import PRMON, PRMON_JSON
 from collectors.experiments.run_table import RUN_TABLE
 from collectors.format import Format
 from collectors.lustre.export_stats import EXPORT_STATS
