@@ -227,3 +227,10 @@ def cut_long_lines(text: bytes) -> bytes:
             part = newline = newline if newline >= 0 else len(text)
         line = newline + 1
     return b"".join([*parts, text[part:]]) if parts else text
+
+
+def cleaned(text: bytes) -> bytes:
+    """Return a text with U+FFFD in place of NUL and of invalid UTF-8."""
+    if text.isascii() and b"\0" not in text:
+        return text
+    return text.decode(errors="replace").replace("\0", "\ufffd").encode()

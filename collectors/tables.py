@@ -385,7 +385,8 @@ SYSTEM_CALLS = Table(
     "system_calls",
     grain="one row per 10 s x call x path x result (keys may repeat: rows add up)",
     columns={
-        "second": pl.Int64(),  # start of the window, after the first call; null: no times
+        # Start of the window: since the epoch, midnight or the first line. Null: no times.
+        "second": pl.Int64(),
         "call": pl.String(),  # as strace names it: "openat", "newfstatat"
         "path": pl.String(),  # absolute where it is known; null: the call has none
         "error": pl.String(),  # "ENOENT"; "": succeeded; "?": failed for an unknown reason

@@ -14,15 +14,15 @@ Source: docs/formats.md, "RPC trace"; printf in lustre/ptlrpc/service.c and prin
 1.8 to 2.17.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeVar
 
 import numpy as np
 import polars as pl
 
+from collectors.background import in_background
 from collectors.byte_scan import Offsets
 from collectors.format import LineFormat
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
@@ -30,7 +30,7 @@ from collectors.lustre.rpc_plain import Plain, read_plain, records_of
 from collectors.lustre.rpc_records import Records
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Account, Parsed
-from collectors.source import Chunk, Lines
+from collectors.source import Chunk, Lines, cleaned
 from collectors.tables import RPC_WINDOWS
 
 WINDOW_US = 10_000_000
@@ -38,9 +38,6 @@ LONGEST_US = 86_400_000_000  # a day, the longest plausible time; sums of 10^8 f
 PART_CHUNKS = 40  # larger parts give fewer window rows
 
 _HANDLED = HANDLED.encode()
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -86,24 +83,10 @@ def parse(source: Lines, repeats: RepeatedRecords | None = None) -> Iterator[Par
     """
     repeats = repeats or RepeatedRecords()
     with ThreadPoolExecutor(2) as threads:  # numpy and polars release the GIL
-        chunks = _in_background(threads, _split, source.chunks())
-        parts = _in_background(threads, _read, _batched(chunks))
+        chunks = in_background(threads, _split, source.chunks())
+        parts = in_background(threads, _read, _batched(chunks))
         new = (_without_repeated(part, repeats) for part in parts)
-        yield from _in_background(threads, _aggregate, new)
-
-
-def _in_background(
-    threads: Executor, function: Callable[[Item], Result], items: Iterable[Item]
-) -> Iterator[Result]:
-    """Yield the function's result for each item, computed while the next item is produced."""
-    pending = None
-    for item in items:
-        following = threads.submit(function, item)
-        if pending:
-            yield pending.result()
-        pending = following
-    if pending:
-        yield pending.result()
+        yield from in_background(threads, _aggregate, new)
 
 
 def _split(chunk: Chunk) -> _Lines:
@@ -130,13 +113,6 @@ def _split(chunk: Chunk) -> _Lines:
 def _batched(chunks: Iterator[_Lines]) -> Iterator[list[_Lines]]:
     while batch := list(islice(chunks, PART_CHUNKS)):
         yield batch
-
-
-def cleaned(text: bytes) -> bytes:
-    """Return a text with U+FFFD in place of NUL and of invalid UTF-8."""
-    if text.isascii() and b"\0" not in text:
-        return text
-    return text.decode(errors="replace").replace("\0", "\ufffd").encode()
 
 
 def _read(chunks: list[_Lines]) -> _Part:
