@@ -13,6 +13,7 @@ from collectors.experiments.ior import IOR
 from collectors.experiments.pair_series import PAIR_SERIES
 from collectors.experiments.prmon import PRMON, PRMON_JSON
 from collectors.experiments.run_table import RUN_TABLE
+from collectors.experiments.strace import STRACE
 from collectors.format import Format
 from collectors.lustre.export_stats import EXPORT_STATS
 from collectors.lustre.job_stats import JOB_STATS
@@ -47,6 +48,7 @@ FORMATS: tuple[Format, ...] = (
     CMSSW_LOG,
     PRMON,
     PRMON_JSON,
+    STRACE,
 )
 BY_NAME = {form.name: form for form in FORMATS}
 

@@ -11,6 +11,7 @@ followed by their path: 3</sw/lib>. Another process may interrupt a call:
 Source: docs/formats.md, "strace"; strace(1), versions 4.5 to 6.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from collectors.experiments.strace_plain import read_plain
 from collectors.experiments.strace_processes import Processes
 from collectors.experiments.strace_records import RECORDS
 from collectors.experiments.strace_summary import Summary
-from collectors.format import Format
+from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.parsed import Account, Parsed, Reject, reject_frame
 from collectors.source import Chunk, Lines, cleaned
 from collectors.tables import SYSTEM_CALLS
@@ -34,6 +35,11 @@ from collectors.tables import SYSTEM_CALLS
 WINDOW_S = 10
 _WINDOW_US = WINDOW_S * 1_000_000
 _PATH = pl.col("path")
+_HEAD = re.compile(
+    rb"\A(?:% time +seconds |strace: |"
+    rb" *(?:\[pid +\d+\] +|\d{1,7} +)?(?:\d+\.\d+ |\d{9,} |[\d:]{8}(?:\.\d+)? )?"
+    rb'(?:[a-z_][a-z0-9_]*\((?:["{\d-]|[A-Z_]+[,|<])|<\.\.\. [a-z0-9_]+ resumed>|\+\+\+ |--- SIG))'
+)
 
 PlainReader: TypeAlias = Callable[[pl.DataFrame], pl.DataFrame]
 
@@ -179,5 +185,6 @@ STRACE = Format(
     table=SYSTEM_CALLS,
     parse=lambda source, _: parse(source),
     scopes=(),
-    options=(),
+    options=EXPERIMENT_OPTIONS,
+    head=_HEAD,
 )
