@@ -355,4 +355,5 @@ CMSSW_FJR = Format(
     parse=lambda source, _: parse(source),
     scopes=(),
     options=EXPERIMENT_OPTIONS,
+    head=re.compile(rb"<FrameworkJobReport|\A\s*\{[^{]*\"fwjr\""),
 )

@@ -176,4 +176,8 @@ CMSSW_LOG = Format(
     parse=lambda source, _: parse(source),
     scopes=(),
     options=EXPERIMENT_OPTIONS,
+    head=re.compile(
+        rb"(?m)\A(?!(?s:.*)<FrameworkJobReport)(?s:.*?)"
+        rb"(?:<(?:storage-timing-summary|counter-value)|^real\s+\d)"
+    ),
 )

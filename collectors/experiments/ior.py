@@ -307,4 +307,5 @@ IOR = Format(
     parse=lambda source, origin: parse(source, origin.zone),
     scopes=(),
     options=EXPERIMENT_OPTIONS,
+    head=re.compile(rb"(?m)^IOR-\d|\A\s*access,bw|\A\s*\{\s*\"Version\"\s*:[^\n]*\s*\"Began\""),
 )

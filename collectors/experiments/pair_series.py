@@ -3,6 +3,7 @@
 Source: docs/formats.md, "Pair series".
 """
 
+import re
 from collections.abc import Iterator
 
 import polars as pl
@@ -151,4 +152,5 @@ PAIR_SERIES = Format(
     parse=lambda source, _: parse(source),
     scopes=(),
     options=EXPERIMENT_OPTIONS,
+    head=re.compile(rb"\A(?:\xef\xbb\xbf)?[^\n]*\bclient\b[^\n]*\btarget\b"),
 )

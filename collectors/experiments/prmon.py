@@ -3,6 +3,7 @@
 Source: docs/formats.md, "prmon"; HSF/prmon.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -207,6 +208,7 @@ PRMON = Format(
     parse=lambda source, _: parse(source),
     scopes=(),
     options=EXPERIMENT_OPTIONS,
+    head=re.compile(rb"\ATime\t[^\n]*\bwtime\b"),
 )
 
 PRMON_JSON = Format(
@@ -216,4 +218,5 @@ PRMON_JSON = Format(
     parse=lambda source, _: parse_summary(source),
     scopes=(),
     options=EXPERIMENT_OPTIONS,
+    head=re.compile(rb"\A\s*\{\s*\"(?:Avg|Max|HW|prmon|Units)\"\s*:"),
 )

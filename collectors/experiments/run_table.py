@@ -5,6 +5,7 @@ Source: docs/formats.md, "Run table".
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -320,4 +321,9 @@ RUN_TABLE = Format(
     parse=lambda source, origin: parse(source, origin.zone),
     scopes=(),
     options=EXPERIMENT_OPTIONS,
+    head=re.compile(
+        rb"\A(?:\xef\xbb\xbf)?(?:\s*(?:\[\s*\{|\{\s*\"runs\")|"
+        rb"(?![^\n]*\btarget\b)(?=[^\n]*,)[^\n]*\b"
+        rb"(?:arm|run|repetition|nodes|scale|wall_s|cpu_s|seconds)\b)"
+    ),
 )

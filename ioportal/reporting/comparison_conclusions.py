@@ -43,7 +43,7 @@ def conclusions(effects: list[tuple[Metric, Effect]]) -> list[str]:
             f"{lowered(metric.title)} {change_in_words(metric, effect)}"
             for metric, effect in possible
         )
-        sentences.append(f"Possible, but not confirmed by the test of days: {changes}.")
+        sentences.append(f"Possible, but not confirmed by the test: {changes}.")
     undetected = [
         pair
         for pair in effects

@@ -71,7 +71,7 @@ def conclusion(metric: Metric, effect: Effect, relative: str = "") -> str:
         return f"{within}{relative}"
     if effect.is_possible:
         change = change_in_words(metric, effect)
-        return f"possibly {change}{relative}, not confirmed by the test of days"
+        return f"possibly {change}{relative}, not confirmed by the test"
     smallest = smallest_in_words(metric, effect)
     if effect.is_open:
         return f"unknown{relative}; only a change of {smallest} would have been seen"

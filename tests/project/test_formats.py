@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from collectors import source
 from collectors.format import AgentInput, LineFormat
 from collectors.formats import BY_NAME, FORMATS
 from ioportal.ingest.formats import BATCH_LOADERS, FILE_LOADERS
@@ -66,3 +67,17 @@ def test_names_are_unique_and_storable():
 def test_the_agent_follows_only_files_of_lines(form):
     assert set(form.agent_inputs) <= set(get_args(AgentInput))
     assert isinstance(form, LineFormat) or not {"file", "pipe"} & set(form.agent_inputs)
+
+
+def test_files_of_experiments_are_recognised_by_their_first_bytes():
+    fixtures = Path(__file__).parents[1] / "fixtures"
+    of_files = [form for form in FORMATS if form.head]
+    folders = {form.name: form.name.removesuffix("_json") for form in of_files}
+
+    for folder in set(folders.values()):
+        for path in (fixtures / folder).iterdir():
+            found = [
+                form.name for form in of_files if form.head.search(source.Source.open(path).head)
+            ]
+            expected = [name for name, its in folders.items() if its == folder]
+            assert path.name == "README.md" or (len(found) == 1 and found[0] in expected), path

@@ -52,7 +52,7 @@ def changed(estimate, low, high, **facts):
         (
             OPENS,
             Effect(Verdict.NO_CHANGE_DETECTED, estimate=1.52, low=1.2, high=1.85, smallest=0.7),
-            "Opens: possibly rose 1.52\u00d7 (1.20 to 1.85), not confirmed by the test of days.",
+            "Opens: possibly rose 1.52\u00d7 (1.20 to 1.85), not confirmed by the test.",
         ),
         (
             OPENS,

@@ -49,8 +49,8 @@ class ExperimentPage:
 
     @property
     def looks(self) -> dict[int, int]:
-        """Number of the look of each arm, by its key."""
-        return {arm.pk: number % len(LOOKS) for number, arm in enumerate(self.arms)}
+        """Number of the look of each arm, from 1, by its key."""
+        return {arm.pk: number % len(LOOKS) + 1 for number, arm in enumerate(self.arms)}
 
     @cached_property
     def can_edit(self) -> bool:

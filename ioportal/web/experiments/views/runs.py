@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from ioportal.analysis.experiments.run_metrics import run_metric
 from ioportal.studies.models import Attachment, Experiment, Run
 from ioportal.visible_text import storable
 from ioportal.web.common import exports
@@ -40,6 +41,7 @@ def run(request: UserRequest, slug: str, pk: int) -> HttpResponseBase:
             "experiment": shown.experiment,
             "page": ExperimentPage(shown.experiment, request.user, request.GET),
             "attachments": shown.attachments.defer("content"),
+            "run_metrics": [(run_metric(name), value) for name, value in shown.metrics.items()],
             "form": AttachmentForm(),
         },
     )

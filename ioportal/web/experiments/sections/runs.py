@@ -1,0 +1,240 @@
+"""The runs of an experiment: metrics arm by arm, compared run by run, and the list of runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ioportal.analysis.comparison.arms import Arm as ComparedArm
+from ioportal.analysis.comparison.comparing import compare
+from ioportal.analysis.comparison.results import MIN_RUNS, Verdict
+from ioportal.analysis.experiments.run_metrics import run_metric
+from ioportal.charts.arms import MOST_ARMS
+from ioportal.reporting.comparison_conclusions import conclusions
+from ioportal.reporting.comparison_sentences import sentence
+from ioportal.reporting.formatting import significant
+from ioportal.studies.models import Run
+from ioportal.web.experiments.sections.section import Export, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ioportal.analysis.comparison.results import Comparison, Effect
+    from ioportal.analysis.metrics import Metric
+    from ioportal.studies.models import Arm
+
+_FEWEST_ARMS = 2
+_SHOWN_RUNS = 100
+_HEADER = ("metric", "unit", "arm", "runs", "unknown", "median", "mean", "min", "max")
+_EFFECT = ("ratio", "low", "high", "p", "adjusted_p", "verdict", "conclusion")
+
+
+@dataclass(frozen=True)
+class ArmRow:
+    """The figures of a metric in an arm, and the effect relative to the first arm."""
+
+    arm: Arm
+    look: int
+    values: np.ndarray[Any, np.dtype[np.float64]]  # known ones
+    unknown: int
+    metric: Metric
+    effect: Effect | None
+
+    @property
+    def figures(self) -> tuple[float, float, float, float] | None:
+        """Median, mean, least and greatest value."""
+        values = self.values
+        if not values.size:
+            return None
+        numbers = (np.median(values), values.mean(), values.min(), values.max())
+        return tuple(map(float, numbers))  # type: ignore[return-value]  # four of them
+
+    @property
+    def ratio(self) -> str:
+        """The ratio of medians with its interval."""
+        effect = self.effect
+        if effect is None or effect.estimate is None:
+            return ""
+        if effect.low is None or effect.high is None:
+            return significant(effect.estimate)
+        bounds = f"{significant(effect.low)} to {significant(effect.high)}"
+        return f"{significant(effect.estimate)} ({bounds})"
+
+    @property
+    def conclusion(self) -> str:
+        """The conclusion in a sentence."""
+        return sentence(self.metric, self.effect) if self.effect else ""
+
+
+class Runs(Section):
+    """Metrics of all runs, arm by arm."""
+
+    name = "runs"
+    title = "Runs"
+    template = "experiments/_runs.html"
+
+    @property
+    def is_present(self) -> bool:
+        """Whether there are runs."""
+        return bool(self.page.runs)
+
+    @cached_property
+    def metrics(self) -> list[Metric]:
+        """The metrics of any run, in order of their names."""
+        return [
+            run_metric(name) for name in sorted({n for run in self.page.runs for n in run.metrics})
+        ]
+
+    @cached_property
+    def _values(self) -> list[tuple[Arm, dict[str, np.ndarray[Any, np.dtype[np.float64]]]]]:
+        """The values of each metric in each arm; NaN: unknown."""
+        return [
+            (
+                arm,
+                {
+                    metric.name: np.array(
+                        [run.metrics.get(metric.name, np.nan) for run in runs], float
+                    )
+                    for metric in self.metrics
+                },
+            )
+            for arm, runs in self.page.runs_by_arm
+        ]
+
+    @cached_property
+    def comparison(self) -> Comparison | None:
+        """The arms compared with the first; None: there are no two to four arms with metrics."""
+        if not _FEWEST_ARMS <= len(self.page.arms) <= MOST_ARMS or not self.metrics:
+            return None
+        arms = []
+        first = 0
+        for _, values in self._values:
+            size = next(iter(values.values())).size
+            numbers = np.arange(first, first + size)
+            first += size
+            arms.append(ComparedArm(values, numbers, numbers, np.zeros(size, int)))
+        return compare(arms, [metric.name for metric in self.metrics], are_runs=True)
+
+    @property
+    def table(self) -> Iterator[tuple[Metric, list[ArmRow]]]:
+        """Yield each metric with a row per arm."""
+        for metric in self.metrics:
+            compared = self.comparison and self.comparison.metrics[metric.name]
+            effects = [None, *compared.effects] if compared else [None] * len(self.page.arms)
+            rows = []
+            for (arm, values), effect in zip(self._values, effects, strict=True):
+                numbers = values[metric.name]
+                known = numbers[~np.isnan(numbers)]
+                unknown = int(numbers.size - known.size)
+                rows.append(ArmRow(arm, self.page.looks[arm.pk], known, unknown, metric, effect))
+            yield metric, rows
+
+    @property
+    def findings(self) -> list[str]:
+        """What differs between the arms, and what forbids a comparison."""
+        return [*self._events, *self._states, *self._changes]
+
+    @property
+    def _events(self) -> list[str]:
+        """A warning if the runs did not process the same number of events."""
+        counts = {run.events for run in self.page.runs if run.events is not None}
+        if len(counts) < 2:  # noqa: PLR2004  (different counts)
+            return []
+        shown = f"{min(counts):,} to {max(counts):,}"
+        return [f"The runs processed different numbers of events ({shown}): compare per event."]
+
+    @property
+    def _states(self) -> list[str]:
+        """Numbers of runs that did not finish."""
+        return [
+            f"{arm.name}: {count:,} of {len(runs):,} runs {state}."
+            for arm, runs in self.page.runs_by_arm
+            for state in (Run.State.FAILED, Run.State.HUNG)
+            if (count := sum(run.state == state for run in runs))
+        ]
+
+    @property
+    def _changes(self) -> list[str]:
+        if self.comparison is None:
+            return []
+        found = []
+        for number, arm in enumerate(self.page.arms[1:]):
+            effects = [
+                (metric, self.comparison.metrics[metric.name].effects[number])
+                for metric in self.metrics
+            ]
+            if all(effect.verdict is Verdict.REFUSED for _, effect in effects):
+                found.append(
+                    f"{arm.name} against {self.page.arms[0].name}: no test, as an arm has fewer "
+                    f"than {MIN_RUNS} runs. The table shows the ratios."
+                )
+                continue
+            found += [
+                f"{arm.name} against {self.page.arms[0].name}: {text}"
+                for text in conclusions(effects)
+            ]
+        return found
+
+    @property
+    def listed(self) -> list[Run]:
+        """The first runs."""
+        return self.page.runs[:_SHOWN_RUNS]
+
+    @property
+    def more_runs(self) -> int:
+        """Number of runs that only the export has."""
+        return max(0, len(self.page.runs) - _SHOWN_RUNS)
+
+    def tables(self) -> dict[str, Export]:
+        """Return the metrics by arm, and the list of runs."""
+        return {
+            "metrics": Export("Metrics by arm", (*_HEADER, *_EFFECT), self._metric_rows()),
+            "list": Export("Runs", self._list_header, self._list_rows()),
+        }
+
+    @property
+    def metrics_url(self) -> str:
+        """The address of the export of metrics by arm."""
+        return self.page.export_url(self, "metrics")
+
+    @property
+    def list_url(self) -> str:
+        """The address of the export of all runs."""
+        return self.page.export_url(self, "list")
+
+    def _metric_rows(self) -> Iterator[tuple[Any, ...]]:
+        for metric, rows in self.table:
+            for row in rows:
+                effect = row.effect
+                figures = row.figures or (None,) * 4
+                yield (
+                    *(metric.name, str(metric.unit), row.arm.name),
+                    *(int(row.values.size), row.unknown, *figures),
+                    *(
+                        (effect.estimate, effect.low, effect.high, effect.p, effect.adjusted_p)
+                        if effect
+                        else (None,) * 5
+                    ),
+                    *((str(effect.verdict), row.conclusion) if effect else (None, None)),
+                )
+
+    @cached_property
+    def _label_names(self) -> list[str]:
+        return sorted({name for run in self.page.runs for name in run.labels})
+
+    @property
+    def _list_header(self) -> tuple[str, ...]:
+        names = (metric.name for metric in self.metrics)
+        labels = (f"label:{name}" for name in self._label_names)
+        return ("run", "arm", "state", "started_at", "scale", "events", *labels, *names)
+
+    def _list_rows(self) -> Iterator[tuple[Any, ...]]:
+        for run in self.page.runs:
+            yield (
+                *(run.name, run.arm.name, run.state, run.started_at, run.scale, run.events),
+                *(run.labels.get(name) for name in self._label_names),
+                *(run.metrics.get(metric.name) for metric in self.metrics),
+            )
