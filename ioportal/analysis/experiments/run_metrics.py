@@ -10,6 +10,8 @@ _UNITS = {  # by the end of the name; the longest first
     "_us": Unit.MICROSECONDS,
     "_s": Unit.SECONDS,
 }
+_UNITS_OF_NAMES = {"bytes": Unit.BYTES, "cores": Unit.CORES, "events": Unit.EVENTS}
+_ACRONYMS = {"cpu": "CPU", "io": "I/O", "ior": "IOR", "api": "API", "pss": "PSS", "rss": "RSS"}
 _TITLES = {
     "cpu_s": "CPU time",
     "wall_s": "Wall time",
@@ -30,5 +32,13 @@ def run_metric(name: str) -> Metric:
     Source: docs/experiments.md, "Metrics of runs".
     """
     end = next((end for end in _UNITS if name.endswith(end) and name != end), "")
-    title = _TITLES.get(name) or name.removesuffix(end).replace("_", " ").strip().capitalize()
-    return Metric(name, title, _UNITS.get(end, Unit.RATIO), Source.EXPERIMENT, "as the run reports")
+    unit = _UNITS.get(end) or _UNITS_OF_NAMES.get(name, Unit.RATIO)
+    title = _TITLES.get(name) or titled(name.removesuffix(end))
+    return Metric(name, title, unit, Source.EXPERIMENT, "as the run reports")
+
+
+def titled(name: str) -> str:
+    """Return the name of a metric or label as a title: ``open_files`` is "Open files"."""
+    words = [_ACRONYMS.get(word, word) for word in name.split("_") if word]
+    text = " ".join(words)
+    return text[:1].upper() + text[1:]
