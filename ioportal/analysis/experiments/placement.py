@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,6 @@ MIN_BURSTS = 8  # of a correlation
 MOST_CELLS = 60  # rows or columns of the heat map
 HOT = 2.0  # a hot target has this many times the mean bytes
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_NUMBER = re.compile(r"(\d+)")
 
 
 def by_clients_per_target(transfers: pl.DataFrame) -> pl.DataFrame:
@@ -197,7 +195,7 @@ def heat_map(transfers: pl.DataFrame) -> HeatMap:
 
 def _groups(names: list[str]) -> dict[str, str]:
     """Return the group of each name: itself, or the first and last name of its neighbours."""
-    ordered = sorted(names, key=_natural)
+    ordered = sorted(names, key=lambda name: (len(name), name))  # t2 before t10
     size = -(-len(ordered) // MOST_CELLS)
     parts = [ordered[at : at + size] for at in range(0, len(ordered), size)]
     return {
@@ -205,11 +203,3 @@ def _groups(names: list[str]) -> dict[str, str]:
         for part in parts
         for name in part
     }
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts numbers in names by value."""
-    return [
-        (int(part), "") if part.isascii() and part.isdigit() else (0, part)
-        for part in _NUMBER.split(name)
-    ]

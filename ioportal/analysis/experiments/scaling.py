@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -22,6 +22,7 @@ MIN_SPAN = 2.0  # largest / smallest scale
 OUTLYING = 4.0  # robust standard deviations of log values around the median of their scale
 MIN_REPETITIONS = 3  # of a scale whose values can be outliers
 _PARAMETERS = 3
+_POINTS = 40  # of the curve
 _EXPONENTS = np.linspace(0.02, 3.0, 299)
 # Constant part / growing part at the largest scale.
 _CONSTANTS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 240)])
@@ -170,9 +171,9 @@ class _Profile:
 
     def __init__(self, scales: Floats, logs: Floats) -> None:
         levels, place, counts = np.unique(scales, return_inverse=True, return_counts=True)
-        self._levels = levels
+        self._levels, self._means, self._counts = levels, np.bincount(place, logs) / counts, counts
         self._count = scales.size
-        means = np.bincount(place, logs) / counts
+        means = self._means
         weights = counts / counts.sum()
         repeated = float(((logs - means[place]) ** 2).sum())  # not explained by any fit
         shapes = self._shapes(levels)  # (exponents, constants, levels)
@@ -205,18 +206,28 @@ class _Profile:
 
     def growth(self) -> Growth:
         """Return the best fit with its intervals."""
-        row, column = np.unravel_index(self.squares.argmin(), self.squares.shape)
-        exponent = float(_EXPONENTS[row])
-        scale = float(np.exp(self._offsets[row, column]))
+        constant, factor, exponent = self._best()
         low, high = self._bounds(self.squares.min(axis=1))
         return Growth(
-            constant=scale * float(_CONSTANTS[column]),
-            factor=scale / float(self._levels[-1]) ** exponent,
-            exponent=exponent,
-            low=low,
-            high=high,
-            curve=self._curve(int(row), int(column)),
+            constant, factor, exponent, low, high, self._curve(constant, factor, exponent)
         )
+
+    def _best(self) -> tuple[float, float, float]:
+        """Return constant, factor and exponent: the best ones of the grid, refined."""
+        row, column = np.unravel_index(self.squares.argmin(), self.squares.shape)
+        largest, scale = float(self._levels[-1]), float(np.exp(self._offsets[row, column]))
+
+        def residuals(parameters: Floats) -> Floats:
+            constant, growing, exponent = parameters
+            values = constant + growing * (self._levels / largest) ** exponent
+            weighted: Floats = np.sqrt(self._counts) * (np.log(values) - self._means)
+            return weighted
+
+        start = (scale * _CONSTANTS[column], scale, _EXPONENTS[row])
+        bounds = ((0, scale / 10, _EXPONENTS[0] / 2), (np.inf, scale * 10, 2 * _EXPONENTS[-1]))
+        found = optimize.least_squares(residuals, start, bounds=bounds, x_scale=(scale, scale, 1))
+        constant, growing, exponent = found.x.tolist()
+        return constant, growing / largest**exponent, exponent
 
     def _bounds(self, profile: Floats) -> tuple[float | None, float | None]:
         inside = np.flatnonzero(profile <= self._limit)
@@ -231,17 +242,16 @@ class _Profile:
         share = (self._limit - left) / (right - left) if right != left else 0.5
         return float(_EXPONENTS[at] + share * (_EXPONENTS[at + 1] - _EXPONENTS[at]))
 
-    def _curve(self, row: int, column: int, points: int = 40) -> tuple[Point, ...]:
+    def _curve(self, constant: float, factor: float, exponent: float) -> tuple[Point, ...]:
         """Return the fit and the range of all fits within the limit."""
-        scales = np.geomspace(self._levels[0], self._levels[-1], points)
         slack = self._limit - self.squares
         is_inside = slack >= 0
         # The factor of a fit may differ as far as the sum of squares allows.
         spread = np.sqrt(slack[is_inside] / self._count)
         curve = []
-        for scale in scales.tolist():
-            shapes = self._shapes(np.array([scale]))[..., 0] + self._offsets
-            low, high = (shapes[is_inside] - spread).min(), (shapes[is_inside] + spread).max()
-            value = shapes[row, column]
-            curve.append(Point(scale, *np.exp([value, low, high]).tolist()))
+        for scale in np.geomspace(self._levels[0], self._levels[-1], _POINTS).tolist():
+            logs = (self._shapes(np.array([scale]))[..., 0] + self._offsets)[is_inside]
+            low, high = np.exp([(logs - spread).min(), (logs + spread).max()]).tolist()
+            value = constant + factor * scale**exponent
+            curve.append(Point(scale, value, min(low, value), max(high, value)))
         return tuple(curve)
