@@ -1,16 +1,23 @@
 """Rows of pages that no log file creates."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from ioportal.activity.models import Incident
 from ioportal.alerts import answers
 from ioportal.alerts.models import Notification
 from ioportal.flags import cases
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
+from ioportal.ingest import uploads
+from ioportal.ingest.models import Upload
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.site.models import Server
-from ioportal.studies.models import Mitigation, Population
+from ioportal.studies.experiments import named_experiment
+from ioportal.studies.models import Experiment, Mitigation, Population
 from tests.logs import DAY, at
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+EXPERIMENT_FOLDERS = ("runs", "ior", "cmssw_log", "cmssw_fjr", "prmon", "pair_series", "strace")
 
 
 def unsaved_job(start, **facts):
@@ -89,6 +96,20 @@ def put_inside(job, *numbers, **facts):
         ).jobs.add(job)
 
 
+def experiment_of(owner):
+    """Load our files of runs into an experiment of a user, in the project PHY12."""
+    experiment = named_experiment("Tests", owner)
+    Experiment.objects.filter(pk=experiment.pk).update(project="PHY12")
+    for folder in EXPERIMENT_FOLDERS:
+        for path in sorted((FIXTURES / folder).glob("[a-z]*.*")):
+            upload = Upload(owner=owner, experiment=experiment, arm=path.stem, run=path.stem)
+            [file] = uploads.declare(upload, [(path.name, path.stat().st_size)])
+            uploads.receive(file, [path.read_bytes()])
+            uploads.complete(upload)
+    uploads.load_next(100)
+    return experiment
+
+
 def page_names(job, alice):
     """Create a row of each kind that has a page, about the job of `stories.heavy_job`.
 
@@ -115,6 +136,9 @@ def page_names(job, alice):
         subject="Your jobs", text="Hello Alice", html="<p>Hello Alice</p>", finished_at=at("14:00"),
     )  # fmt: skip
     mitigation = Mitigation.objects.create(title="Fix", kind="code", started_at=at("12:30"))
+    experiment = experiment_of(alice)
+    attachment = experiment.runs.first().attachments.create(name="a", content=b"a", size_bytes=1)
+    upload = experiment.uploads.first()
     mail.images.create(name="timeline-1", png=b"PNG")
     mail.cases.create(case_id=flag.case_id, value=flag.value, rule_version=1)
     return {
@@ -130,4 +154,10 @@ def page_names(job, alice):
         "mail": mail.pk,
         "answer": answers.key_of(mail),
         "mitigation": mitigation.pk,
+        "experiment": experiment.slug,
+        "key": experiment.share_key,
+        "run": attachment.run_id,
+        "attachment": attachment.pk,
+        "upload": upload.pk,
+        "upload_file": upload.files.first().pk,
     }

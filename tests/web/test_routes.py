@@ -24,6 +24,7 @@ class Access(Enum):
     USERS = (LOG_IN, SERVED, SERVED, SERVED, SERVED, *NO_SESSION)
     PROJECT = (LOG_IN, SERVED, SERVED, MISSING, SERVED, *NO_SESSION)
     OWNER = (LOG_IN, SERVED, MISSING, MISSING, SERVED, *NO_SESSION)
+    OWNER_ALONE = (LOG_IN, SERVED, MISSING, MISSING, MISSING, *NO_SESSION)
     STAFF = (LOG_IN, REFUSED, REFUSED, REFUSED, SERVED, *NO_SESSION)
     STAFF_VIEW = (LOG_IN, MISSING, MISSING, MISSING, SERVED, *NO_SESSION)
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
@@ -35,6 +36,7 @@ class Access(Enum):
     READERS = (*[REFUSED] * 8, SERVED, SERVED)
     WRITERS = (*[REFUSED] * 9, SERVED)
     NO_DEMO = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
+    WRONG_KEY = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
     NOTHING = (MISSING,) * 10
 
 
@@ -114,6 +116,51 @@ TABLE = [
         "mitigations/<int:pk>/edit/",
         "/mitigations/{mitigation}/edit/",
         {"GET": A.STAFF, "POST": A.STAFF},
+    ),
+    ("experiments/", "/experiments/", {"GET": A.USERS}),
+    ("experiments/upload/", "/experiments/upload/", {"GET": A.USERS, "POST": A.USERS}),
+    ("experiments/uploads/<uuid:pk>/", "/experiments/uploads/{upload}/", {"GET": A.OWNER}),
+    (
+        "experiments/uploads/<uuid:pk>/complete/",
+        "/experiments/uploads/{upload}/complete/",
+        {"POST": A.OWNER_ALONE},
+    ),
+    (
+        "experiments/uploads/<uuid:pk>/files/<int:file>/parts/<int:number>/",
+        "/experiments/uploads/{upload}/files/{upload_file}/parts/0/",
+        {"POST": A.OWNER_ALONE},
+    ),
+    ("experiments/shared/<str:key>/", "/experiments/shared/wrong/", {"GET": A.WRONG_KEY}),
+    ("experiments/<slug:slug>/", "/experiments/{experiment}/", {"GET": A.PROJECT}),
+    (
+        "experiments/<slug:slug>/edit/",
+        "/experiments/{experiment}/edit/",
+        {"GET": A.OWNER, "POST": A.OWNER},
+    ),
+    (
+        "experiments/<slug:slug>/exports/<slug:section>/<slug:name>/",
+        "/experiments/{experiment}/exports/runs/list/",
+        {"GET": A.PROJECT},
+    ),
+    (
+        "experiments/<slug:slug>/runs/<int:pk>/",
+        "/experiments/{experiment}/runs/{run}/",
+        {"GET": A.PROJECT},
+    ),
+    (
+        "experiments/<slug:slug>/runs/<int:pk>/edit/",
+        "/experiments/{experiment}/runs/{run}/edit/",
+        {"GET": A.OWNER, "POST": A.OWNER},
+    ),
+    (
+        "experiments/<slug:slug>/runs/<int:pk>/attach/",
+        "/experiments/{experiment}/runs/{run}/attach/",
+        {"POST": A.OWNER},
+    ),
+    (
+        "experiments/<slug:slug>/runs/<int:pk>/attachments/<int:attachment>/",
+        "/experiments/{experiment}/runs/{run}/attachments/{attachment}/",
+        {"GET": A.PROJECT, "POST": A.OWNER},
     ),
     ("overview/", "/overview/", {"GET": A.USERS}),
     ("overview/<slug:name>/", "/overview/operations/", {"GET": A.USERS}),

@@ -75,6 +75,16 @@ PAGES = {  # and their parameters
     "/mitigations/what-worked/": ["format"],
     "/mitigations/{mitigation}/": ["format"],
     "/mitigations/{mitigation}/edit/": [],
+    "/experiments/": ["page", "format"],
+    "/experiments/upload/": ["experiment"],
+    "/experiments/uploads/{upload}/": [],
+    "/experiments/shared/{key}/": [],
+    "/experiments/{experiment}/": ["format"],
+    "/experiments/{experiment}/edit/": [],
+    "/experiments/{experiment}/exports/runs/list/": ["format"],
+    "/experiments/{experiment}/runs/{run}/": ["format"],
+    "/experiments/{experiment}/runs/{run}/edit/": [],
+    "/experiments/{experiment}/runs/{run}/attachments/{attachment}/": [],
     "/overview/": ["last", "by", "start", "end"],
     "/overview/operations/": ["last", "by", *RANGE],
     "/overview/rpcs/": ["last", "by", *RANGE],
@@ -143,6 +153,7 @@ PAGES = {  # and their parameters
 POSTED_TO = {
     *("save_incident", "withdraw_thresholds", "stop_back_test"),
     *("case_answer", "case_draft"),
+    *("upload_part", "upload_complete", "attach"),
 }
 
 
