@@ -35,8 +35,7 @@ class Access(Enum):
     BOUNCES = (*[REFUSED] * 7, SERVED, *[REFUSED] * 2)
     READERS = (*[REFUSED] * 8, SERVED, SERVED)
     WRITERS = (*[REFUSED] * 9, SERVED)
-    NO_DEMO = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
-    WRONG_KEY = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
+    NOT_FOUND = (LOG_IN, *[MISSING] * 4, *NO_SESSION)
     NOTHING = (MISSING,) * 10
 
 
@@ -47,10 +46,10 @@ TABLE = [
     ("load/", "/load/", {"GET": A.STAFF}),
     ("now/", "/now/", {"GET": A.STAFF}),
     ("me/", "/me/", {"GET": A.USERS, "POST": A.USERS}),
-    ("tour/", "/tour/", {"GET": A.NO_DEMO, "POST": A.NO_DEMO}),
-    ("tour/mailbox/", "/tour/mailbox/", {"GET": A.NO_DEMO}),
-    ("tour/mailbox/<str:key>/", "/tour/mailbox/x/", {"GET": A.NO_DEMO}),
-    ("tour/mailbox/<str:key>/html/", "/tour/mailbox/x/html/", {"GET": A.NO_DEMO}),
+    ("tour/", "/tour/", {"GET": A.NOT_FOUND, "POST": A.NOT_FOUND}),
+    ("tour/mailbox/", "/tour/mailbox/", {"GET": A.NOT_FOUND}),
+    ("tour/mailbox/<str:key>/", "/tour/mailbox/x/", {"GET": A.NOT_FOUND}),
+    ("tour/mailbox/<str:key>/html/", "/tour/mailbox/x/html/", {"GET": A.NOT_FOUND}),
     ("users/", "/users/", {"GET": A.USERS}),
     ("users/<path:name>/", "/users/alice/", {"GET": A.PROJECT}),
     ("projects/", "/projects/", {"GET": A.USERS}),
@@ -130,7 +129,7 @@ TABLE = [
         "/experiments/uploads/{upload}/files/{upload_file}/parts/0/",
         {"POST": A.OWNER_ALONE},
     ),
-    ("experiments/shared/<str:key>/", "/experiments/shared/wrong/", {"GET": A.WRONG_KEY}),
+    ("experiments/shared/<str:key>/", "/experiments/shared/wrong/", {"GET": A.NOT_FOUND}),
     ("experiments/<slug:slug>/", "/experiments/{experiment}/", {"GET": A.PROJECT}),
     (
         "experiments/<slug:slug>/edit/",
