@@ -9,6 +9,7 @@ python -m simulator past --out DIR
 python -m simulator live --out DIR
 python -m simulator incident --seed 7 --out DIR
 python -m simulator labelled --seed 7 DIR
+python -m simulator experiments --out DIR
 python -m simulator rpctrace --lines 1000000 --nids 300 --out FILE
 python -m simulator job_stats --jobs 50000 --out FILE
 """
@@ -17,6 +18,7 @@ import argparse
 from pathlib import Path
 
 from simulator import clock, constructed, demo, faults, feeds, incident, live, past, site
+from simulator.experiments import examples
 from simulator.faults import Faults
 from simulator.formats import site_toml
 from simulator.formats.rpctrace import Version
@@ -47,6 +49,8 @@ def run(dates: argparse.ArgumentParser) -> None:
         incident.write(arguments.out, seed=arguments.seed)
     elif arguments.command == "labelled":
         labelled_set.write(arguments.out, seed=arguments.seed, share=arguments.share)
+    elif arguments.command == "experiments":
+        examples.write(arguments.out, seed=arguments.seed)
     elif arguments.command == "rpctrace":
         constructed.write_rpctrace(
             arguments.out,
@@ -96,6 +100,7 @@ def _parser(dates: argparse.ArgumentParser) -> argparse.ArgumentParser:
     now = commands.add_parser("live", help="logs of today's centre, until Ctrl-C")
     both = commands.add_parser("incident", help="a harmful job and a busy one, by seed")
     labelled = commands.add_parser("labelled", help="a labelled set of harmful and harmless jobs")
+    tests = commands.add_parser("experiments", help="files of experiments, one of each kind")
     trace = commands.add_parser("rpctrace", help="a constructed RPC trace, for benches")
     counters = commands.add_parser("job_stats", help="a constructed dump of an MDT, for benches")
     for command, out in (
@@ -105,6 +110,7 @@ def _parser(dates: argparse.ArgumentParser) -> argparse.ArgumentParser:
         (before, "a folder"),
         (now, "a folder"),
         (both, "a folder"),
+        (tests, "a new folder"),
         (trace, "a file"),
         (counters, "a file"),
     ):
