@@ -211,8 +211,8 @@ class Processes:
             self._move(pid, end.line, end.path)
         elif call in PROCESS_STARTS and end.value:
             self._inherit(pid, end.value, end.line)
-        if call in {"fchdir", "getcwd"}:  # no look-up
-            path = None
+        if call == "getcwd":
+            path = end.path if end.error == "" else None
         return start.line, start.time_us, call, base, path, end.error, end.duration_ns
 
     def _inherit(self, pid: int, child: int, line: int) -> None:
