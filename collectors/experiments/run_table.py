@@ -323,7 +323,7 @@ RUN_TABLE = Format(
     options=EXPERIMENT_OPTIONS,
     head=re.compile(
         rb"\A(?:\xef\xbb\xbf)?(?:\s*(?:\[\s*\{|\{\s*\"runs\")|"
-        rb"(?![^\n]*\btarget\b)(?=[^\n]*,)[^\n]*\b"
+        rb"(?![^\n]*\btarget\b)(?![^\n,]*\()(?=[^\n]*,)[^\n]*\b"
         rb"(?:arm|run|repetition|nodes|scale|wall_s|cpu_s|seconds)\b)"
     ),
 )
