@@ -79,7 +79,7 @@ class Token(models.Model):
         METRICS = "metrics", "read the portal's metrics"
         BOUNCES = "bounces", "report bounced mails"
         READ = "read", "read what its user may see"
-        WRITE = "write", "store PanDA jobs and mitigations"
+        WRITE = "write", "store PanDA jobs, mitigations and experiments"
 
     name = models.CharField(max_length=128, blank=True)  # label, such as the host of the agent
     scope = models.CharField(max_length=8, choices=Scope)

@@ -16,8 +16,19 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.jobs.models import Job
+
 DEFAULT_ARM = "measured"
 NAME_CHARACTERS = 120
+_OF_STATISTICS = {  # metrics of runs, and of batch jobs
+    "wall_s": "duration_s",
+    "efficiency_share": "cpu_efficiency",
+    "read_bytes": "read_bytes",
+    "write_bytes": "write_bytes",
+    "metadata_operations": "metadata_operations",
+    "opens": "opens",
+    "closes": "closes",
+}
 ARM_CHARACTERS = 80
 
 
@@ -58,6 +69,16 @@ def named_experiment(
     experiment.choose_slug()
     experiment.save()
     return experiment
+
+
+def job_metrics(job: Job) -> dict[str, float]:
+    """Return the known figures of a batch job as metrics of a run."""
+    statistics = getattr(job, "statistics", None)
+    figures = {
+        name: getattr(statistics, metric) for name, metric in _OF_STATISTICS.items() if statistics
+    }
+    figures["cpu_s"] = job.cpu_s
+    return {name: float(value) for name, value in figures.items() if value is not None}
 
 
 @transaction.atomic

@@ -212,6 +212,21 @@ TABLE = [
     ("api/v1/openapi.json", "/api/v1/openapi.json", {"GET": A.PUBLIC}),
     ("api/v1/bounces", "/api/v1/bounces", {"POST": A.BOUNCES}),
     ("api/v1/cases/events/", "/api/v1/cases/events/", {"GET": A.READERS}),
+    (
+        "api/v1/experiments/<experiment>/runs/<run>/",
+        "/api/v1/experiments/x/runs/1/",
+        {"PUT": A.WRITERS},
+    ),
+    (
+        "api/v1/experiments/<experiment>/files/",
+        "/api/v1/experiments/x/files/",
+        {"POST": A.WRITERS},
+    ),
+    (
+        "api/v1/experiments/uploads/<upload_id>/",
+        "/api/v1/experiments/uploads/{upload}/",
+        {"GET": A.READERS},
+    ),
     ("api/v1/mitigations/<key>/", "/api/v1/mitigations/x/", {"PUT": A.WRITERS}),
     ("api/v1/fragments/jobs/", "/api/v1/fragments/jobs/", {"GET": A.READERS}),
     ("api/v1/ingest/batches", "/api/v1/ingest/batches", {"POST": A.INGEST}),
