@@ -14,7 +14,9 @@ from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field, field_validator
 
 from collectors.formats import BY_NAME
+from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, problems
+from ioportal.api.responses import json_response
 from ioportal.api.tokens import READER, WRITER, reader
 from ioportal.celery import wake
 from ioportal.ingest import uploads
@@ -35,7 +37,7 @@ from ioportal.time_fields import EARLIEST, LATEST
 from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 BODY_BYTES = 32 << 20
 _TEXTS = 200  # labels, metrics or steps of a run
@@ -118,7 +120,7 @@ class FileFields(Schema):
 class UploadState(Schema):
     """A file on its way into an experiment."""
 
-    id: UUID
+    id: str
     state: str = Field(examples=["pending"], description=", ".join(Upload.State.values))
     message: str = Field(description="The result, or the reason of a failure")
     lines: int = Field(description="Lines parsed so far")
@@ -207,12 +209,22 @@ def upload_file(
     "/uploads/{upload_id}/",
     auth=READER,
     summary="State of an upload",
-    response={200: UploadState, **problems(404)},
+    response=problems(404),
+    openapi_extra=answer(
+        "The state",
+        {
+            "id": "0b0a6a1f-6f53-4d5e-9c70-2b1f1d2b8f10",
+            "state": "loaded",
+            "message": "12 lines, none rejected.",
+            "lines": 12,
+            "url": "https://io.example.org/experiments/protocols/",
+        },
+    ),
 )
-def upload_state(request: HttpRequest, upload_id: UUID) -> dict[str, object]:
+def upload_state(request: HttpRequest, upload_id: UUID) -> HttpResponse:
     """Return whether a file is loaded; if not, why."""
     visible = Upload.objects.visible_to(reader(request)).select_related("experiment")
-    return _state(get_object_or_404(visible, pk=upload_id))
+    return json_response(_state(get_object_or_404(visible, pk=upload_id)))
 
 
 def _experiment(request: HttpRequest, name: str) -> Experiment | None:
@@ -249,6 +261,7 @@ def _texts(named: dict[str, Any]) -> dict[str, Any]:
 def _state(upload: Upload) -> dict[str, object]:
     url = reverse("experiment", args=[upload.experiment.slug])
     return {
-        **{name: getattr(upload, name) for name in ("id", "state", "message", "lines")},
+        "id": str(upload.pk),
+        **{name: getattr(upload, name) for name in ("state", "message", "lines")},
         "url": f"{settings.PORTAL_URL}{url}",
     }
