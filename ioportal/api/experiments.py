@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from ninja import Query, Router, Schema
+from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field, field_validator
 
 from collectors.formats import BY_NAME
@@ -92,6 +92,13 @@ class RunBody(Schema):
     job: BatchJob | None = Field(None, description="Its figures become metrics of the run")
     panda_id: int | None = Field(None, ge=1, lt=2**63, strict=True)
 
+    @field_validator("started_at", mode="before")
+    @classmethod
+    def _is_text(cls, moment: object) -> object:
+        if isinstance(moment, int | float):
+            raise ValueError("Expected a time such as 2017-08-18T12:00:00Z.")  # noqa: TRY004  (pydantic's)
+        return moment
+
     @field_validator("started_at")
     @classmethod
     def _is_of_our_time(cls, moment: datetime | None) -> datetime | None:
@@ -172,7 +179,7 @@ def store_run(request: HttpRequest, experiment: str, run: str, body: RunBody) ->
 )
 def upload_file(
     request: HttpRequest, experiment: str, fields: Query[FileFields]
-) -> tuple[int, dict[str, object]]:
+) -> Status[dict[str, object]]:
     """Store a file; a worker loads it into the experiment.
 
     Without a format, it is recognised by the first bytes. Larger files: in the browser, or
@@ -202,7 +209,7 @@ def upload_file(
             raise Problem(422, "file", str(error)) from error
     wake(LOAD_UPLOADS)
     upload.refresh_from_db()
-    return 202, _state(upload)
+    return Status(202, _state(upload))
 
 
 @router.get(

@@ -210,7 +210,8 @@ def test_the_examples_in_the_documentation_work(
         assert completed.returncode == 0, (example, completed.stderr)
         outputs.append(completed.stdout)
 
-    first, listed, jobs, exported, written, cached, batch, bounce, report, metrics = outputs
+    first, listed, jobs, exported, written, run, *more = outputs
+    cached, batch, bounce, report, metrics = more
     described = re.search(r"```json\n(.*?)```", text, re.DOTALL)[1]
     assert json.loads(first) == json.loads(described)
     assert json.loads(listed)["unknown"] == {"batchid": ["3567127"]}
@@ -218,6 +219,7 @@ def test_the_examples_in_the_documentation_work(
     assert (tmp_path / "panda.csv").read_text().count("\n") > 0
     assert "3567126" in exported
     assert json.loads(written)["created"]
+    assert json.loads(run)["created"]
     assert cached == "304\n"
     assert batch == '{"already": false}'
     assert json.loads(bounce) == {"matched": False}
