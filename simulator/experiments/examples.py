@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from simulator.experiments import cms
+from simulator.experiments import cms, strace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +18,7 @@ COLUMNS = ("experiment", "description", "format", "arm", "run", "file")
 
 # Folder and writer of each example, in the order of loading.
 EXAMPLES: tuple[tuple[str, Callable[[Path, int], Example]], ...] = (
+    ("strace", strace.write_example),
     ("cms-storage-timing", cms.write),
 )
 

@@ -12,6 +12,8 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
+from simulator.experiments.example import Example, File
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
@@ -50,6 +52,7 @@ _PROJECTS = (
     *("AtlasOffline", "AtlasProduction"),
 )
 
+EXAMPLE_SCALE = 0.05
 _WORKERS = 16
 _FIRST_PID = 7_001
 _START_S = 1_499_335_975.0  # 6 July 2017, 10:12:55 UTC
@@ -247,11 +250,20 @@ def write(path: Path, groups: list[list[LookUp]], seed: int = 1) -> None:
         _Log(out, sum(map(len, groups)), Random(seed)).write(groups)  # noqa: S311  (no secret)
 
 
-def write_arms(folder: Path, *, seed: int, scale: float = 0.05) -> None:
-    """Write `before.strace` and `after.strace`."""
-    groups = Job(seed, scale).groups
-    write(folder / "before.strace", groups, seed)
-    write(folder / "after.strace", cleaned(groups), seed)
+def write_example(folder: Path, seed: int) -> Example:
+    """Write the logs before and after the search paths were cleaned, to a new folder."""
+    folder.mkdir()
+    example = Example(
+        "ATHENA under strace",
+        "Look-ups of one simulated ATHENA job before and after its search paths were cleaned. "
+        f"The counts are {EXAMPLE_SCALE:.0%} of those of a job on Titan in 2017.",
+    )
+    groups = Job(seed, EXAMPLE_SCALE).groups
+    for arm, kept in (("before", groups), ("after", cleaned(groups))):
+        file = File("strace", folder / f"{arm}.strace", arm, f"strace {arm}")
+        write(file.path, kept, seed)
+        example.files.append(file)
+    return example
 
 
 class _Log:

@@ -39,6 +39,7 @@ _KIND_OF_CALL = {call: kind for kind, calls in KINDS.items() for call in calls}
 _INTERRUPTED = r"^(?:EINTR|ERESTART.*)$"
 _COUNT = pl.col("count")
 
+WINDOW_S = 10
 FILE_PATTERNS = {"*.so*": ("*.so", "*.so.*"), "*.py(c)": ("*.py", "*.pyc")}
 
 
@@ -142,7 +143,7 @@ def failed_files(look_ups: pl.DataFrame, limit: int) -> pl.DataFrame:
     )
 
 
-def timeline(windows: pl.DataFrame, width_s: int = 10) -> pl.DataFrame:
+def timeline(windows: pl.DataFrame, width_s: int = WINDOW_S) -> pl.DataFrame:
     """Count look-ups over time.
 
     Args:
@@ -160,3 +161,9 @@ def timeline(windows: pl.DataFrame, width_s: int = 10) -> pl.DataFrame:
         .agg(ok=_COUNT.filter(~pl.col("failed")).sum(), failed=_COUNT.filter("failed").sum())
         .sort("second", "kind")
     )
+
+
+def duration_s(windows: pl.DataFrame) -> int:
+    """Return the time from the first to the end of the last window of look-ups, in seconds."""
+    seconds = windows["second"].to_list()
+    return max(seconds) - min(seconds) + WINDOW_S if seconds else 0

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from ioportal.web.experiments.views import experiments, runs, uploads
+from ioportal.web.experiments.views import experiments, lookups, runs, uploads
 
 urlpatterns = [
     path("", experiments.experiment_list, name="experiment_list"),
@@ -15,6 +15,7 @@ urlpatterns = [
     path("shared/<str:key>/", experiments.shared, name="shared_experiment"),
     path("<slug:slug>/", experiments.experiment, name="experiment"),
     path("<slug:slug>/edit/", experiments.edit, name="edit_experiment"),
+    path("<slug:slug>/storage-areas/", lookups.edit, name="edit_lookups"),
     path(
         "<slug:slug>/exports/<slug:section>/<slug:name>/",
         experiments.export,
