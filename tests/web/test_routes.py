@@ -137,6 +137,11 @@ TABLE = [
         {"GET": A.OWNER, "POST": A.OWNER},
     ),
     (
+        "experiments/<slug:slug>/storage-areas/",
+        "/experiments/{experiment}/storage-areas/",
+        {"GET": A.OWNER, "POST": A.OWNER},
+    ),
+    (
         "experiments/<slug:slug>/exports/<slug:section>/<slug:name>/",
         "/experiments/{experiment}/exports/runs/list/",
         {"GET": A.PROJECT},
