@@ -122,12 +122,14 @@ def record_runs(
 
 def _arms(experiment: Experiment, records: Sequence[RunRecord]) -> dict[str, Arm]:
     """Return the arms of the records by name, in the order of the records; create missing ones."""
-    arms = {arm.name: arm for arm in experiment.arms.all()}
-    for record in records:
-        name = record.arm[:ARM_CHARACTERS] or DEFAULT_ARM
-        if name not in arms:
-            arms[name] = Arm.objects.create(experiment=experiment, name=name)
-    return arms
+    names = [record.arm[:ARM_CHARACTERS] or DEFAULT_ARM for record in records]
+    return {name: arm_named(experiment, name) for name in dict.fromkeys(names)}
+
+
+def arm_named(experiment: Experiment, name: str) -> Arm:
+    """Return the arm of an experiment with a name; create it if there is none."""
+    arm, _ = Arm.objects.get_or_create(experiment=experiment, name=name)
+    return arm
 
 
 def _merge(run: Run, name: str, value: Any, *, replace: bool) -> None:

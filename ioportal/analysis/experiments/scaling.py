@@ -223,7 +223,7 @@ class _Profile:
             weighted: Floats = np.sqrt(self._counts) * (np.log(values) - self._means)
             return weighted
 
-        start = (scale * _CONSTANTS[column], scale, _EXPONENTS[row])
+        start = np.array([scale * _CONSTANTS[column], scale, _EXPONENTS[row]])
         bounds = ((0, scale / 10, _EXPONENTS[0] / 2), (np.inf, scale * 10, 2 * _EXPONENTS[-1]))
         found = optimize.least_squares(residuals, start, bounds=bounds, x_scale=(scale, scale, 1))
         constant, growing, exponent = found.x.tolist()

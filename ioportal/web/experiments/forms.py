@@ -10,15 +10,23 @@ from django.core.exceptions import ValidationError
 
 from collectors.formats import FORMATS
 from ioportal.ingest.models import Upload
-from ioportal.studies.experiments import NAME_CHARACTERS, named_experiment
+from ioportal.studies.experiments import (
+    ARM_CHARACTERS,
+    NAME_CHARACTERS,
+    arm_named,
+    named_experiment,
+)
 from ioportal.studies.models import Experiment, Run
 from ioportal.visible_text import storable
+from ioportal.web.comparisons.overlay import find_job
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.core.files.uploadedfile import UploadedFile
     from django.http import QueryDict
     from django.utils.datastructures import MultiValueDict
+
+    from ioportal.jobs.models import Job
 
 _FORMATS = [(form.name, form.label) for form in FORMATS if "experiment" in form.options]
 _RECIPE_CHARACTERS = 4_000
@@ -139,6 +147,10 @@ class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 class RunForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     """What a person knows about a run: state, events, labels, recipe, notes."""
 
+    arm = forms.CharField(max_length=ARM_CHARACTERS)
+    job = forms.CharField(
+        label="Batch job", required=False, help_text="Its id, or the URL of its page."
+    )
     labels = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 3}),
@@ -157,11 +169,14 @@ class RunForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run 
         labels = {"panda_id": "PanDA id"}
         widgets = {"notes": forms.Textarea({"rows": 3})}
 
-    field_order = ("state", "events", "panda_id", "labels", *_RECIPE, "notes")
+    field_order = ("arm", "state", "events", "job", "panda_id", "labels", *_RECIPE, "notes")
 
-    def __init__(self, data: QueryDict | None = None, **options: Any) -> None:
+    def __init__(self, user: User, data: QueryDict | None = None, **options: Any) -> None:
         super().__init__(data, **options)
+        self._user = user
         run: Run = self.instance
+        self.initial["arm"] = run.arm.name
+        self.initial["job"] = run.job.batch_id if run.job else ""
         self.initial["labels"] = "\n".join(f"{name} = {text}" for name, text in run.labels.items())
         self.initial.update(run.recipe)
 
@@ -175,9 +190,22 @@ class RunForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run 
             labels[name.strip()] = text.strip()
         return labels
 
+    def clean_job(self) -> Job | None:
+        """Return the job, which the user must be able to see."""
+        text: str = self.cleaned_data["job"].strip()
+        run: Run = self.instance
+        if not text or (run.job and text == run.job.batch_id):
+            return run.job if text else None
+        job = find_job(self._user, text)
+        if job is None:
+            raise ValidationError(f"No job {text[:60]!r}.")
+        return job
+
     def save(self, commit: bool = True) -> Run:  # noqa: FBT001, FBT002  (Django's signature)
         """Save the run."""
         run: Run = self.instance
+        run.arm = arm_named(run.experiment, storable(self.cleaned_data["arm"]))
+        run.job = self.cleaned_data["job"]
         run.labels = self.cleaned_data["labels"]
         known = {name: self.cleaned_data[name] for name in _RECIPE}
         run.recipe = {name: text for name, text in known.items() if text}

@@ -196,10 +196,14 @@ def test_labels_and_the_recipe_are_edited(as_alice, send):
     send(as_alice)
     run = Run.objects.get(name="b1")
     url = f"{PAGE}runs/{run.pk}/"
-    form = {"labels": "protocol = dcap\nread-ahead = 32 kB", "release": "3_3_6", "state": "failed"}
+    labels = "protocol = dcap\nread-ahead = 32 kB"
+    form = {"arm": "other", "labels": labels, "release": "3_3_6", "state": "failed"}
     as_alice.post(f"{url}edit/", form)
 
     facts = json_of(as_alice.get(f"{url}?format=json"))
     assert facts["labels"] == {"protocol": "dcap", "read-ahead": "32 kB"}
     assert (facts["recipe"], facts["state"]) == ({"release": "3_3_6"}, "failed")
+    assert facts["arm"] == "other"
+    unknown = as_alice.post(f"{url}edit/", form | {"job": "99"})
+    assert "No job '99'." in words_of(unknown)
     assert "read-ahead 32 kB" in words_of(as_alice.get(url))

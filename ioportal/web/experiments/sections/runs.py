@@ -10,7 +10,7 @@ import numpy as np
 
 from ioportal.analysis.comparison.arms import Arm as ComparedArm
 from ioportal.analysis.comparison.comparing import compare
-from ioportal.analysis.comparison.results import MIN_RUNS, Verdict
+from ioportal.analysis.comparison.results import MIN_RUNS, Scale, Verdict
 from ioportal.analysis.experiments.run_metrics import run_metric
 from ioportal.charts.arms import MOST_ARMS
 from ioportal.reporting.comparison_conclusions import conclusions
@@ -54,9 +54,9 @@ class ArmRow:
 
     @property
     def ratio(self) -> str:
-        """The ratio of medians with its interval."""
+        """The ratio of medians with its interval; "" where a median is zero."""
         effect = self.effect
-        if effect is None or effect.estimate is None:
+        if effect is None or effect.estimate is None or effect.scale is not Scale.RATIO:
             return ""
         if effect.low is None or effect.high is None:
             return significant(effect.estimate)

@@ -56,7 +56,7 @@ def edit(request: UserRequest, slug: str, pk: int) -> HttpResponse:
         stored.delete()
         messages.success(request, f"Run deleted: {stored.name}")
         return redirect("experiment", slug)
-    form = RunForm(request.POST or None, instance=stored)
+    form = RunForm(request.user, request.POST or None, instance=stored)
     if form.is_valid():
         form.save()
         messages.success(request, "Saved.")
