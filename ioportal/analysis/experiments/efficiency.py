@@ -91,8 +91,8 @@ def matrix(runs: pl.DataFrame, metric: str, rows: str, columns: str) -> Matrix:
     """
     labelled = runs.select(
         "state",
-        row=_values(rows),
-        column=_values(columns),
+        row=label_values(rows),
+        column=label_values(columns),
         value=pl.col(metric),
     )
     parts = {
@@ -116,7 +116,8 @@ def matrix(runs: pl.DataFrame, metric: str, rows: str, columns: str) -> Matrix:
     )
 
 
-def _values(label: str) -> pl.Expr:
+def label_values(label: str) -> pl.Expr:
+    """Return the values of a label, or of ``arm``; runs without the label have a dash."""
     return pl.col(ARM if label == ARM else f"{LABEL}{label}").fill_null(_OTHER)
 
 
@@ -200,7 +201,7 @@ class Distribution:
 
 def distributions(runs: pl.DataFrame, metric: str, label: str = ARM) -> list[Distribution]:
     """Return the distribution of a metric for each value of a label, in order of the first run."""
-    known = usable(runs, metric).select(group=_values(label), value=pl.col(metric))
+    known = usable(runs, metric).select(group=label_values(label), value=pl.col(metric))
     drawn = []
     for (name,), part in known.group_by("group", maintain_order=True):
         values = part["value"].to_numpy()
@@ -234,7 +235,7 @@ def covariates(runs: pl.DataFrame, metric: str, rows: str, columns: str) -> list
         if name == metric or name in derived:
             continue
         known = usable(usable(runs, metric), name).select(
-            row=_values(rows), column=_values(columns), value=metric, other=name
+            row=label_values(rows), column=label_values(columns), value=metric, other=name
         )
         centred = known.select(
             (pl.col(each) - pl.col(each).median().over("row", "column")).alias(each)
@@ -305,7 +306,7 @@ def default_labels(runs: pl.DataFrame, names: Sequence[str], most: int = 12) -> 
         most: values of a label; those with more are left out, as are repetitions.
     """
     counts = {
-        name: runs.select(_values(name).n_unique()).item()
+        name: runs.select(label_values(name).n_unique()).item()
         for name in (*names, ARM)
         if name != "repetition"
     }

@@ -1,0 +1,78 @@
+"""Layout and axes of the charts of experiments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ioportal.analysis.metrics import Unit
+from ioportal.charts.labels import axis_title
+from ioportal.charts.log_axis import log_axis
+from ioportal.charts.time_axis import number_format
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ioportal.charts.time_axis import Figure
+
+_HEIGHT = 320
+_MARGIN = {"l": 70, "r": 16, "t": 34, "b": 56}
+_ROW = 34  # pixels of a category
+
+
+def layout(xaxis: Figure, yaxis: Figure, *, rows: int = 0, **more: Any) -> Figure:
+    """Return the layout of a chart; with `rows` categories its height follows from them."""
+    height = rows * _ROW + _MARGIN["t"] + _MARGIN["b"] if rows else _HEIGHT
+    return {
+        "height": height,
+        "margin": dict(_MARGIN),
+        "dragmode": False,
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "xaxis": xaxis,
+        "yaxis": yaxis,
+        **more,
+    }
+
+
+def values_axis(title: str, unit: str, highest: float, **more: Any) -> Figure:
+    """Return a linear axis from zero."""
+    return {
+        "title": axis_title(title, shown_unit(unit)),
+        "tickformat": number_format(highest, unit),
+        "rangemode": "tozero",
+        "nticks": 6,
+        "fixedrange": True,
+        "gridcolor": "--line",
+        "zerolinecolor": "--line-strong",
+        "linecolor": "--line-strong",
+        **more,
+    }
+
+
+def logarithmic_axis(title: str, unit: str, values: Sequence[float]) -> Figure:
+    """Return a logarithmic axis with room for values above 0, of which there is at least one."""
+    low, high = min(values), max(values)
+    return {**values_axis(title, unit, high), **log_axis(low, high), "rangemode": "normal"}
+
+
+def shown_unit(unit: str) -> str:
+    """Return the unit as texts show it: shares have a per cent sign, ratios no unit."""
+    return "" if unit in {Unit.SHARE, Unit.RATIO} else unit
+
+
+def categories() -> Figure:
+    """Return an axis of categories, the first at the top."""
+    return {
+        "type": "category",
+        "autorange": "reversed",
+        "automargin": True,
+        "fixedrange": True,
+        "gridcolor": "--line",
+        "zeroline": False,
+    }
+
+
+def number(unit: str, highest: float) -> str:
+    """Return d3's format of a value with four digits, for hover texts."""
+    return f".4~{number_format(highest, unit)[-1]}"

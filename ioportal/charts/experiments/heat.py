@@ -1,0 +1,72 @@
+"""Heat maps of two categories."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ioportal.charts.experiments.axes import categories, layout
+from ioportal.charts.labels import axis_title, plotly_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ioportal.charts.time_axis import Figure
+
+_SCALE = "Cividis"  # readable with any colour blindness, and in both themes
+_CELL = 44  # pixels
+_FEW = 12  # rows with texts in their cells
+_MARGIN = 110
+_TALLEST = 620
+
+
+def figure(
+    names: tuple[str, str],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    *,
+    texts: Sequence[Sequence[str]] | None = None,
+    quantity: tuple[str, str],
+    bounds: tuple[float, float] | None = None,
+) -> Figure:
+    """Draw values as colours; small maps have texts in their cells.
+
+    Args:
+        names: of rows and columns.
+        rows: names of the rows, the first at the top.
+        columns: names of the columns.
+        values: a list per row; None: no value.
+        texts: in the cells; None: none.
+        quantity: title of the colours, and d3's format of the values.
+        bounds: of the colours; None: of the values.
+    """
+    title, form = quantity
+    trace = {
+        "type": "heatmap",
+        "x": [plotly_text(column) for column in columns],
+        "y": [plotly_text(row) for row in rows],
+        "z": [list(row) for row in values],
+        "colorscale": _SCALE,
+        "hoverongaps": False,
+        "xgap": 1,
+        "ygap": 1,
+        "colorbar": {
+            "title": {"text": plotly_text(title), "side": "right"},
+            "tickformat": form,
+            "thickness": 14,
+        },
+        "hovertemplate": f"%{{y}}, %{{x}}: %{{z:{form}}}<extra></extra>",
+    }
+    if bounds:
+        trace |= {"zmin": bounds[0], "zmax": bounds[1]}
+    if texts and len(rows) <= _FEW:
+        trace |= {"text": [list(row) for row in texts], "texttemplate": "%{text}"}
+    cell = _CELL if len(rows) <= _FEW else _TALLEST / len(rows)
+    drawn = layout(
+        {**categories(), "autorange": True, "title": axis_title(names[1], ""), "showgrid": False},
+        {**categories(), "title": axis_title(names[0], ""), "showgrid": False},
+    )
+    return {
+        "data": [trace],
+        "layout": {**drawn, "height": round(cell * len(rows)) + _MARGIN, "showlegend": False},
+    }
