@@ -120,8 +120,8 @@ class _Column:
 
     @property
     def is_time(self) -> bool:
-        """Whether its values are seconds."""
-        return self.kind == _STEP or (not self.kind and self.name.endswith("_s"))
+        """Whether it is a metric in seconds; a run may lack a step."""
+        return not self.kind and self.name.endswith("_s")
 
 
 def _columns(titles: Sequence[str]) -> list[_Column]:

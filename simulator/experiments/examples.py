@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from simulator.experiments import cms, strace
+from simulator.experiments import access, cms, ior, pairs, scaling, strace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,10 @@ COLUMNS = ("experiment", "description", "format", "arm", "run", "file")
 EXAMPLES: tuple[tuple[str, Callable[[Path, int], Example]], ...] = (
     ("strace", strace.write_example),
     ("cms-storage-timing", cms.write),
+    ("access-methods", access.write),
+    ("scaling", scaling.write),
+    ("ior", ior.write),
+    ("output-performance", pairs.write),
 )
 
 
