@@ -94,6 +94,11 @@ def lowered(title: str) -> str:
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
+def p_value(p: float) -> str:
+    """Return a p-value with three decimals."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004  (three decimals)
+
+
 def waiting(seconds: float) -> str:
     """Return seconds of waiting; below a millisecond, only that they are not zero."""
     return "<0.001" if 0 < seconds < 1 / _MS_US else significant(seconds)

@@ -298,7 +298,7 @@ def step_times(steps: pl.DataFrame, runs: pl.DataFrame) -> list[StepTimes]:
 
 
 def default_labels(runs: pl.DataFrame, names: Sequence[str], most: int = 12) -> list[str]:
-    """Return labels with several values, best suited for a matrix first; ``arm`` may be one.
+    """Return labels with several values, those with most values first; ``arm`` may be the last.
 
     Args:
         runs: see `run_frame.run_frame`.
@@ -307,7 +307,8 @@ def default_labels(runs: pl.DataFrame, names: Sequence[str], most: int = 12) -> 
     """
     counts = {
         name: runs.select(label_values(name).n_unique()).item()
-        for name in (*names, ARM)
+        for name in (*sorted(names), ARM)
         if name != "repetition"
     }
-    return [name for name, count in counts.items() if 1 < count <= most]
+    several = [name for name, count in counts.items() if 1 < count <= most]
+    return sorted(several, key=lambda name: (name == ARM, -counts[name]))

@@ -55,8 +55,12 @@ def figure(quantity: tuple[str, str], boxes: Sequence[Box]) -> Figure:
         )
     drawn = layout(
         values_axis(*quantity, highest),
-        categories(),
+        {
+            **categories(),
+            "categoryorder": "array",
+            "categoryarray": [plotly_text(box.name) for box in boxes],
+        },
         rows=len(boxes),
-        boxmode="group",
+        boxmode="overlay",
     )
     return {"data": data, "layout": {**drawn, "showlegend": len(groups) > 1}}

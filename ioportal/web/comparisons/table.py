@@ -75,9 +75,7 @@ class EffectCells:
     def adjusted_p(self) -> str:
         """The adjusted p-value, at least 0.001."""
         p = self.effect.adjusted_p
-        if p is None:
-            return formatting.UNKNOWN
-        return "< 0.001" if p < 0.001 else f"{p:.3f}"  # noqa: PLR2004  (three decimals)
+        return formatting.UNKNOWN if p is None else formatting.p_value(p)
 
     @property
     def delta(self) -> str:

@@ -13,7 +13,7 @@ from ioportal.analysis.experiments.run_frame import label_names, metric_names
 from ioportal.analysis.experiments.run_metrics import run_metric, titled
 from ioportal.analysis.metrics import Unit
 from ioportal.charts.experiments import boxes, heat, steps
-from ioportal.reporting.formatting import signed, significant, with_unit
+from ioportal.reporting.formatting import lowered, p_value, signed, significant, with_unit
 from ioportal.web.common.parts import Part
 from ioportal.web.experiments.sections.choices import choice, other_parameters
 from ioportal.web.experiments.sections.run_figures import frame, is_of_ior
@@ -134,8 +134,7 @@ class AccessMethods(Section):
 
     @property
     def _title(self) -> str:
-        title = self.metric.title
-        return title if title[:2].isupper() else title[:1].lower() + title[1:]
+        return lowered(self.metric.title)
 
     @staticmethod
     def _place(cell: Cell | Contrast) -> str:
@@ -174,9 +173,11 @@ class AccessMethods(Section):
                 yield f"Runs that {'hung' if state == 'hung' else 'failed'}: {places}."
 
     @property
-    def contrasts(self) -> list[tuple[Contrast, str]]:
-        """The contrasts with their texts."""
-        return [(each, self.difference_text(each)) for each in self.matrix.contrasts]
+    def contrasts(self) -> list[tuple[Contrast, str, str]]:
+        """The contrasts with the texts of difference and p-value."""
+        return [
+            (each, self.difference_text(each), p_value(each.p)) for each in self.matrix.contrasts
+        ]
 
     @cached_property
     def covariates(self) -> list[tuple[str, int, Interval]]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
 _TIMES = ("open_s", "io_s", "close_s", "total_s")
 _SET_UP = (  # labels that distinguish tests, if they differ between the runs
-    *("api", "file_access", "ordering", "transfer_size", "block_size", "tasks", "tasks_per_node"),
+    *("api", "file_access", "ordering", "transfer_size", "block_size", "tasks_per_node"),
     "ior_version",
 )
 _UNIT = Unit.BYTES_PER_SECOND
@@ -97,7 +97,7 @@ class Ior(Section):
             texts = (
                 f"{titled(name).lower()} {run.labels[name]}"
                 for name in self._differing
-                if name in run.labels
+                if run.labels.get(name, run.arm.name) != run.arm.name
             )
             key = (run.arm.name, run.labels[IOR_LABEL], run.scale, ", ".join(texts))
             groups.setdefault(key, []).append(run)

@@ -47,6 +47,7 @@ _COMPONENTS = (("target", "slow", "slow targets"), ("client", "fast", "fast node
 _MINUTE_S = 60
 _MOST_TARGETS = 10  # named
 _HEAT = (0.0, 1.5)
+_USELESS = f"{percent(stragglers.USEFUL, 0)} %"
 
 
 class OutputPerformance(Section):
@@ -119,7 +120,7 @@ class OutputPerformance(Section):
     @cached_property
     def _skills(self) -> list[tuple[str, list[Skill]]]:
         return [
-            (f"avoid slow {component}s", stragglers.skills(self._states[component]))
+            (component, stragglers.skills(self._states[component]))
             for component in ("target", "client")
         ]
 
@@ -189,24 +190,25 @@ class OutputPerformance(Section):
                 yield f"Return of {title} to normal: {', '.join(parts)} ({count})."
 
     def _skill_sentences(self) -> Iterator[str]:
-        for title, skills in self._skills:
-            if not skills:
-                continue
+        for component, skills in self._skills:
             useful = [skill for skill in skills if skill.is_useful]
             if useful:
-                skill = useful[-1]
+                last = useful[-1]
+                rest = [skill for skill in skills if skill.lag_s > last.lag_s]
+                older = f", older information less than {_USELESS}" if _are_useless(rest) else ""
                 yield (
-                    f"The past predicts: to {title} of {skill.lag_s / _MINUTE_S:g} min ago avoids "
-                    f"{_share_text(skill.skill)} of the stragglers."
+                    f"The past predicts up to {_minutes(last)} min: avoiding {component}s that "
+                    f"were slow {_minutes(last)} min ago avoids {_share_text(last.skill)} of the "
+                    f"stragglers{older}."
                 )
-            elif all(skill.is_useless for skill in skills):
+            elif _are_useless(skills):
                 yield (
-                    f"The past does not predict: to {title} of {_minutes(skills[0])} to "
-                    f"{_minutes(skills[-1])} min ago avoids less than "
-                    f"{percent(stragglers.USEFUL, 0)} % of the stragglers."
+                    f"The past does not predict: avoiding {component}s that were slow "
+                    f"{_minutes(skills[0])} to {_minutes(skills[-1])} min ago avoids less than "
+                    f"{_USELESS} of the stragglers."
                 )
-            else:
-                yield f"Whether the past predicts ({title}) is open: the intervals are too wide."
+            elif skills:
+                yield f"Whether slow {component}s stay slow is open: the intervals are too wide."
 
     def _balance_sentences(self) -> Iterator[str]:
         if self._imbalance is None:
@@ -364,7 +366,7 @@ class OutputPerformance(Section):
         )
 
     def _skill_chart(self) -> Part:
-        named = [(title, skills) for title, skills in self._skills if skills]
+        named = [(f"avoid slow {name}s", skills) for name, skills in self._skills if skills]
         listed = [(title, skill) for title, skills in named for skill in skills]
         return Part(
             "output-prediction",
@@ -519,6 +521,10 @@ def _target_chart(imbalance: Imbalance) -> Part:
 
 def _skill_text(skill: Interval) -> str:
     return f"{skill.value:.3f} ({skill.low:.3f} to {skill.high:.3f})"
+
+
+def _are_useless(skills: Sequence[Skill]) -> bool:
+    return bool(skills) and all(skill.is_useless for skill in skills)
 
 
 def _minutes(skill: Skill) -> str:

@@ -222,7 +222,7 @@ def _comparison(growth: Growth) -> str:
         return "less than in proportion to the nodes"
     if growth.is_more_than_proportional:
         return "more than in proportion to the nodes"
-    return "about in proportion to the nodes" if growth.low and growth.high else "with the nodes"
+    return "with the nodes, perhaps in proportion to them"
 
 
 def _interval(growth: Growth) -> str:
