@@ -89,6 +89,7 @@ _SECTIONS = (
             Page("load_ramp", "Load ramp", "load_ramp"),
             Page("mitigations", "Mitigations", "mitigation_list"),
             Page("experiments", "Experiments", "experiment_list"),
+            Page("model", "Latency model", "model"),
         ),
     ),
     Section(

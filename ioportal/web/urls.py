@@ -19,6 +19,7 @@ urlpatterns = [
     path("load-ramp/", include("ioportal.web.load_ramp.urls")),
     path("mails/", include("ioportal.web.mails.urls")),
     path("mitigations/", include("ioportal.web.mitigations.urls")),
+    path("model/", include("ioportal.web.model.urls")),
     path("overview/", include("ioportal.web.overview.urls")),
     path("panda/", include("ioportal.web.panda.urls")),
     path("populations/", include("ioportal.web.populations.urls")),

@@ -102,6 +102,7 @@ TABLE = [
     ("load-ramp/", "/load-ramp/", {"GET": A.USERS}),
     ("load-ramp/bins/", "/load-ramp/bins/", {"GET": A.USERS}),
     ("load-ramp/over-time/", "/load-ramp/over-time/", {"GET": A.USERS}),
+    ("model/", "/model/", {"GET": A.USERS}),
     ("mails/", "/mails/", {"GET": A.USERS}),
     ("mails/preview/", "/mails/preview/?case={case}", {"GET": A.STAFF}),
     ("mails/preview/html/", "/mails/preview/html/?case={case}", {"GET": A.STAFF}),

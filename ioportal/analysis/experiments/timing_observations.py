@@ -19,6 +19,20 @@ OTHER_WALL = 0.05  # smallest relative difference of wall times worth an explana
 EXPLAINED = 0.1  # largest part of a difference of wall times that reads leave open
 _ALWAYS_COUNTED = ("open", "stagein", "read")
 _MIB = 2**20
+_ORDER = (
+    "identical-counters",
+    "other-events",
+    "reads-and-wall-time",
+    "reads-and-bytes",
+    "equal-cpu",
+    "same-reads",
+    "implausible-throughput",
+    "wasted-bytes",
+    "more-than-wall-time",
+    "failed-operations",
+    "missing-counters",
+    "unknown-events",
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,7 @@ class Observation:
 def observations(
     timings: Sequence[Timing], plausible_bytes_per_s: float = PLAUSIBLE_BYTES_PER_S
 ) -> list[Observation]:
-    """Return what the counters of arms show and cannot show, doubts first.
+    """Return what the counters of arms show and cannot show, in the order of `_ORDER`.
 
     Args:
         timings: one per arm.
@@ -46,7 +60,7 @@ def observations(
         *_missing_counters(timings),
         *_equal_cpu(timings),
     ]
-    return sorted(every, key=lambda each: not each.is_doubt)
+    return sorted(every, key=lambda each: _ORDER.index(each.code))
 
 
 def _pairs(timings: Sequence[Timing]) -> Iterator[Observation]:

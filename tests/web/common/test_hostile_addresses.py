@@ -48,6 +48,10 @@ RANGE = ["start", "end", "format"]
 POPULATION = [*FILTERS, "compare", "scale", "bars", "saved", "format"]
 TRENDS = [*FILTERS, "step", "metric", "hours", "scale", "format"]
 LOAD_RAMP = [*FILTERS, "step", "load", "format"]
+MODEL = [
+    *("run", "job", "experiment", "operations", "mib", "latency_ms", "bandwidth_mib_s"),
+    *("claimed_s", "format"),
+]
 COMPARISON = ["arm", "control", "covariate", "margin", "metric", "mitigation", "format"]
 CAPACITY = ["method", "user", "name"]
 LIST = ["sort", "columns", "page", "format"]
@@ -79,7 +83,7 @@ PAGES = {  # and their parameters
     "/experiments/upload/": ["experiment"],
     "/experiments/uploads/{upload}/": [],
     "/experiments/shared/{key}/": [],
-    "/experiments/{experiment}/": ["format"],
+    "/experiments/{experiment}/": ["plausible", "samples", "format"],
     "/experiments/{experiment}/edit/": [],
     "/experiments/{experiment}/exports/runs/list/": ["format"],
     "/experiments/{experiment}/runs/{run}/": ["format"],
@@ -121,6 +125,7 @@ PAGES = {  # and their parameters
     "/load-ramp/": LOAD_RAMP,
     "/load-ramp/bins/": LOAD_RAMP,
     "/load-ramp/over-time/": LOAD_RAMP,
+    "/model/": [*JOB_FILTERS, *MODEL],
     "/trends/": TRENDS,
     "/trends/change-points/": TRENDS,
     "/trends/opens/": TRENDS,
