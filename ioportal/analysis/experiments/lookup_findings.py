@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.analysis.experiments import lookups, search_paths
-from ioportal.analysis.experiments.storage_areas import NODE_AREAS, WORKING_DIRECTORY
+from ioportal.analysis.experiments.storage_areas import (
+    NODE_AREAS,
+    OTHER,
+    RELATIVE,
+    WORKING_DIRECTORY,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.experiments.search_paths import FirstPlace, Saving, Searches
 
 _MIN_FAILED_SHARE = 0.05  # of an area's look-ups: fewer are no problem
+_LARGE_SAVING = 0.1  # of an area's look-ups
 _CURRENT = "."  # entry of relative paths whose folder is unknown
 
 
@@ -51,13 +57,20 @@ class TracedArm:
 
     @cached_property
     def savings(self) -> list[Saving]:
-        """What cleaner search paths save in each shared area, the largest saving first."""
+        """What cleaner search paths save in each shared area: large savings first."""
         areas = self.areas.filter(~pl.col("area").is_in(sorted(NODE_AREAS)), pl.col("failed") > 0)
         savings = [
             search_paths.saving(self.look_ups, self.searches, area)
             for area in areas["area"].to_list()
         ]
-        return sorted(savings, key=lambda each: (-each.saved_look_ups, -each.failed))
+        return sorted(
+            savings,
+            key=lambda each: (
+                each.saved_look_ups < _LARGE_SAVING * each.look_ups,
+                -each.saved_look_ups,
+                -each.failed,
+            ),
+        )
 
     @cached_property
     def first_place(self) -> FirstPlace:
@@ -90,15 +103,16 @@ def _area(saving: Saving) -> str:
     """Return the failed share of an area, its causes, and what their removal saves."""
     if saving.opens:
         text = (
-            f"{_percent(saving.failed_opens, saving.opens)} of the opens on {saving.area} fail "
+            f"{_percent(saving.failed_opens, saving.opens)} of the opens {_in(saving.area)} fail "
             f"({saving.failed_opens:,} of {saving.opens:,})."
         )
     else:
         text = (
-            f"{_percent(saving.failed, saving.look_ups)} of the look-ups on {saving.area} fail "
+            f"{_percent(saving.failed, saving.look_ups)} of the look-ups {_in(saving.area)} fail "
             f"({saving.failed:,} of {saving.look_ups:,})."
         )
     if saving.removed:
+        place = _in(saving.area)
         names = _listed([entry.path for entry in saving.removed])
         count = len(saving.removed)
         subject = (
@@ -107,9 +121,10 @@ def _area(saving: Saving) -> str:
         pronoun = "it" if count == 1 else "them"
         return (
             f"{text} {subject} {_percent(saving.saved_look_ups, saving.failed)} of the failed "
-            f"look-ups: {names}. Removing {pronoun} saves "
-            f"{_percent(saving.saved_look_ups, saving.look_ups)} of all look-ups on {saving.area}. "
-            "Every file stays reachable."
+            f"look-ups: {names}. Removing {pronoun} from LD_LIBRARY_PATH, "
+            f"PYTHONPATH and PATH saves "
+            f"{_percent(saving.saved_look_ups, saving.look_ups)} of all look-ups {place}. "
+            "Every opened file stays reachable."
         )
     if saving.blocked:
         return (
@@ -150,14 +165,24 @@ def _changes(first: TracedArm, arm: TracedArm) -> list[str]:
     for saving in first.savings:
         before, after = saving.look_ups / first.runs, arm.total(saving.area) / arm.runs
         if not after:
-            texts.append(f"{arm.name}: no look-ups on {saving.area}.")
+            texts.append(f"{arm.name}: no look-ups {_in(saving.area)}.")
         elif not 0.98 < after / before < 1.02:  # noqa: PLR2004  (2 % is no change)
             word = "fewer" if after < before else "more"
             texts.append(
                 f"{arm.name} against {first.name}: {_percent(abs(after - before), before)} {word} "
-                f"look-ups on {saving.area} ({before:,.0f} → {after:,.0f})."
+                f"look-ups {_in(saving.area)} ({before:,.0f} → {after:,.0f})."
             )
     return texts
+
+
+def _in(area: str) -> str:
+    """Return an area with its preposition."""
+    names = {
+        WORKING_DIRECTORY: "in the working directory",
+        RELATIVE: "with relative paths",
+        OTHER: "on other storage",
+    }
+    return names.get(area, f"on {area}")
 
 
 def _percent(part: float, whole: float) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.experiments.bars import Segment, stacked
 from ioportal.charts.labels import plotly_text
+from ioportal.charts.log_axis import log_axis
 from ioportal.charts.time_axis import ElapsedAxis, layout, number_format
 
 if TYPE_CHECKING:
@@ -25,21 +26,20 @@ _THIN = 0.35  # opacity of what was found, behind what failed
 
 
 def by_area(rows: Sequence[tuple[str, int, int]]) -> Figure:
-    """Draw the look-ups of each row: failed ones first, then the others.
+    """Draw the failed and the other look-ups of each row, on a logarithmic axis.
 
     Args:
         rows: storage area and arm, number of look-ups, and of failed ones; from top to bottom.
     """
-    return stacked(
-        [name for name, _, _ in rows],
-        [
-            Segment(FAILED, "--series-2", [failed for _, _, failed in rows], "/"),
-            Segment(OK, "--series-1", [total - failed for _, total, failed in rows]),
-        ],
-        "Look-ups",
-        "",
-        hover=",",
-    )
+    segments = [
+        Segment(FAILED, "--series-2", [failed or None for _, _, failed in rows], "/"),
+        Segment(OK, "--series-1", [total - failed or None for _, total, failed in rows]),
+    ]
+    figure = stacked([name for name, _, _ in rows], segments, "Look-ups", "", hover=",")
+    highest = max((total for _, total, _ in rows), default=1)
+    figure["layout"] |= {"barmode": "group"}
+    figure["layout"]["xaxis"] |= log_axis(1, highest)
+    return figure
 
 
 def by_entry(entries: Sequence[tuple[str, int, int]]) -> Figure:

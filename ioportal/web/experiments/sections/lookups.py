@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ioportal.studies.models import Arm, Run
 
 _SHOWN_ENTRIES = 15
+_DRAWN_ENTRIES = 8
 _SHOWN_NAMES = 15
 _SHOWN_FILES = 20
 _EXPORTED = 100_000
@@ -176,7 +177,7 @@ class LookUps(Section):
 
     @cached_property
     def entries(self) -> list[dict[str, Any]]:
-        """Search-path entries with the most wasted look-ups, with those of the other arms."""
+        """Search-path entries, proposed ones first, with the wasted look-ups of other arms."""
         if not self.first:
             return []
         others = [
@@ -184,6 +185,7 @@ class LookUps(Section):
             for arm in self._with_paths[1:]
         ]
         proposed = {entry.path for saving in self.first.traced.savings for entry in saving.removed}
+        entries = self.first.traced.searches.entries
         return [
             {
                 **row,
@@ -191,7 +193,9 @@ class LookUps(Section):
                 "is_proposed": row["entry"] in proposed,
                 "more": row["needed"] - 1,
             }
-            for row in self.first.traced.searches.entries.head(_SHOWN_ENTRIES).to_dicts()
+            for row in entries.sort(~pl.col("entry").is_in(proposed), maintain_order=True)
+            .head(_SHOWN_ENTRIES)
+            .to_dicts()
         ]
 
     @property
@@ -233,7 +237,7 @@ class LookUps(Section):
         """Return look-ups by area, by search-path entry, and over time."""
         if not self.first:
             return []
-        parts = [self._area_chart(), self._entry_chart(), self._timeline()]
+        parts = [self._entry_chart(), self._area_chart(), self._timeline()]
         return [part for part in parts if not part.is_empty]
 
     def _area_chart(self) -> Part:
@@ -262,7 +266,8 @@ class LookUps(Section):
         )
 
     def _entry_chart(self) -> Part:
-        rows = [(row["entry"], row["wasted"], row["wasted_open"]) for row in self.entries]
+        drawn = self.entries[:_DRAWN_ENTRIES]
+        rows = [(row["entry"], row["wasted"], row["wasted_open"]) for row in drawn]
         return Part(
             "search-path-entries",
             "Wasted look-ups by search-path entry",
