@@ -194,12 +194,12 @@ def heat_map(transfers: pl.DataFrame) -> HeatMap:
 
 
 def _groups(names: list[str]) -> dict[str, str]:
-    """Return the group of each name: itself, or the first and last name of its neighbours."""
+    """Return the group of each name: itself, or its first name and the number of others."""
     ordered = sorted(names, key=lambda name: (len(name), name))  # t2 before t10
     size = -(-len(ordered) // MOST_CELLS)
     parts = [ordered[at : at + size] for at in range(0, len(ordered), size)]
     return {
-        name: part[0] if len(part) == 1 else f"{part[0]} to {part[-1]}"
+        name: part[0] if len(part) == 1 else f"{part[0]} +{len(part) - 1}"
         for part in parts
         for name in part
     }

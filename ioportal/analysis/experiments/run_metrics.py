@@ -13,6 +13,8 @@ _UNITS = {  # by the end of the name; the longest first
 _UNITS_OF_NAMES = {"bytes": Unit.BYTES, "cores": Unit.CORES, "events": Unit.EVENTS}
 _ACRONYMS = {"cpu": "CPU", "io": "I/O", "ior": "IOR", "api": "API", "pss": "PSS", "rss": "RSS"}
 _TITLES = {
+    "duration_s": "Duration",
+    "latency_s": "Latency",
     "cpu_s": "CPU time",
     "wall_s": "Wall time",
     "user_s": "User CPU time",

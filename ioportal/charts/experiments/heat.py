@@ -41,6 +41,7 @@ def figure(
         bounds: of the colours; None: of the values.
     """
     title, form = quantity
+    gap = 1 if len(rows) <= _FEW else 0
     trace = {
         "type": "heatmap",
         "x": [plotly_text(column) for column in columns],
@@ -48,8 +49,8 @@ def figure(
         "z": [list(row) for row in values],
         "colorscale": _SCALE,
         "hoverongaps": False,
-        "xgap": 1,
-        "ygap": 1,
+        "xgap": gap,
+        "ygap": gap,
         "colorbar": {
             "title": {"text": plotly_text(title), "side": "right"},
             "tickformat": form,
@@ -63,7 +64,13 @@ def figure(
         trace |= {"text": [list(row) for row in texts], "texttemplate": "%{text}"}
     cell = _CELL if len(rows) <= _FEW else _TALLEST / len(rows)
     drawn = layout(
-        {**categories(), "autorange": True, "title": axis_title(names[1], ""), "showgrid": False},
+        {
+            **categories(),
+            "autorange": True,
+            "title": axis_title(names[1], ""),
+            "showgrid": False,
+            "nticks": _FEW,
+        },
         {**categories(), "title": axis_title(names[0], ""), "showgrid": False},
     )
     return {

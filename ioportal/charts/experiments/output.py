@@ -75,8 +75,8 @@ def scores(pair: Sequence[float], lag: Sequence[float]) -> Figure:
                 "hovertemplate": "%{y} % up to %{x:.3f}",
             }
             for name, values, look in (
-                ("pair effective (upper bound)", pair, LOOKS[0]),
-                ("lag effective (lower bound)", lag, LOOKS[1]),
+                ("pair (upper bound)", pair, LOOKS[0]),
+                ("lag (lower bound)", lag, LOOKS[1]),
             )
         ],
         "layout": layout(

@@ -175,6 +175,6 @@ def test_the_heat_map_joins_neighbours(transient):
     drawn = placement.heat_map(many)
 
     assert len(drawn.clients) == 50
-    assert drawn.clients[0] == "c0 to c2"
+    assert drawn.clients[0] == "c0 +2"
     assert drawn.relative[0] == (0.5,)
     assert placement.heat_map(transient.transfers).targets[10] == "OST000a"

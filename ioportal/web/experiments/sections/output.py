@@ -280,7 +280,7 @@ class OutputPerformance(Section):
             "Stragglers and effective aggregate bandwidth of bursts",
             "Effective: aggregate bandwidth / (targets x peak of a target).",
             Unit.SHARE,
-            {"stragglers": "straggler_share", "effective aggregate bandwidth": "effective"},
+            {"stragglers": "straggler_share", "effective bandwidth": "effective"},
         )
 
     def _burst_chart(
@@ -415,7 +415,8 @@ class OutputPerformance(Section):
             "output-pairs",
             "Bandwidth of clients with targets",
             "Median of the bandwidth relative to the median of the burst. A dark column is a slow "
-            "target, a dark row a slow client. Many clients or targets are joined.",
+            "target, a dark row a slow client. Of many clients or targets, neighbours are joined "
+            "(+2: with the next two).",
             heat.figure(
                 ("Client", "Target"),
                 drawn.clients,
