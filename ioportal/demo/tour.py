@@ -14,6 +14,7 @@ from django.utils import timezone
 from ioportal.demo import centre, mailbox
 from ioportal.flags.models import Case
 from ioportal.jobs.models import Job
+from ioportal.studies.models import Experiment
 from ioportal.telemetry.models import ImpactWindow
 
 _WEEK_JOBS = 1_175
@@ -98,6 +99,11 @@ def _stops() -> list[Stop]:
             reverse("mitigation_list"),
         ),
         Stop(
+            "What an strace log shows",
+            "Which entries of a job's search path cause its failed look-ups, before and after.",
+            _traced(),
+        ),
+        Stop(
             "Who was flagged, and why",
             "The rule, its threshold, the evidence and the contact.",
             _case(),
@@ -113,6 +119,13 @@ def _stops() -> list[Stop]:
             f"{reverse('coverage')}?last=24h",
         ),
     ]
+
+
+def _traced() -> str:
+    """Return the address of the experiment with traced runs."""
+    traced = Experiment.objects.filter(simulated=True, runs__system_calls__isnull=False)
+    experiment = traced.order_by("pk").first()
+    return reverse("experiment", args=[experiment.slug]) if experiment else ""
 
 
 def _period(start: str, end: str) -> Period:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ioportal import commands
-from ioportal.demo import centre, loading
+from ioportal.demo import centre, experiments, loading
 from ioportal.demo.progress import Progress
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ class Command(commands.Command):
             return
         os.nice(_NICENESS)  # pages and live data come first
         with Progress("Simulating a year before loading it") as progress:
+            experiments.load()
             centre.write_year(options["seed"])
             steps = list(loading.of_year())
             progress.begin("Loading the simulated year", sum(step.cost for step in steps))
