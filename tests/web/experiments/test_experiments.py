@@ -207,3 +207,12 @@ def test_labels_and_the_recipe_are_edited(as_alice, send):
     unknown = as_alice.post(f"{url}edit/", form | {"job": "99"})
     assert "No job '99'." in words_of(unknown)
     assert "read-ahead 32 kB" in words_of(as_alice.get(url))
+
+
+def test_too_few_runs_for_the_number_of_tests_are_pointed_out(as_alice, send):
+    rows = [f"{arm},{arm}{n},{n + 9 * k},{n + 8 * k},{n + 7 * k}" for n in range(4)
+            for arm, k in (("before", 1), ("after", 2))]  # fmt: skip
+    send(as_alice, "\n".join(["arm,run,a_s,b_s,c_s", *rows]))
+
+    advice = "3 tests of so few runs cannot confirm a change, however large it is: repeat each arm"
+    assert f"{advice} at least 5 times." in words_of(as_alice.get(PAGE))

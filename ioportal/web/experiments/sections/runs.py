@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ioportal.analysis.comparison.arms import Arm as ComparedArm
 from ioportal.analysis.comparison.comparing import compare
-from ioportal.analysis.comparison.results import MIN_RUNS, Scale, Verdict
+from ioportal.analysis.comparison.results import CONFIDENCE, MIN_RUNS, Scale, Verdict
 from ioportal.analysis.experiments.run_metrics import run_metric
 from ioportal.charts.arms import MOST_ARMS
 from ioportal.reporting.comparison_conclusions import conclusions
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from ioportal.studies.models import Arm
 
 _FEWEST_ARMS = 2
+_P = 1 - CONFIDENCE
 _SHOWN_RUNS = 100
 _HEADER = ("metric", "unit", "arm", "runs", "unknown", "median", "mean", "min", "max")
 _EFFECT = ("ratio", "low", "high", "p", "adjusted_p", "verdict", "conclusion")
@@ -176,7 +179,33 @@ class Runs(Section):
                 f"{arm.name} against {self.page.arms[0].name}: {text}"
                 for text in conclusions(effects)
             ]
+        if (tests := self._tests) and any(
+            self._least_p(sizes) * len(tests) > _P for sizes in tests
+        ):
+            found.append(
+                f"{len(tests)} tests of so few runs cannot confirm a change, however large it is: "
+                f"repeat each arm at least {self._enough_runs(len(tests))} times."
+            )
         return found
+
+    @property
+    def _tests(self) -> list[tuple[int, int]]:
+        """The numbers of runs in each test that was made."""
+        return [
+            (int(first.values.size), int(row.values.size))
+            for _, (first, *others) in self.table
+            for row in others
+            if row.effect and row.effect.adjusted_p is not None
+        ]
+
+    @staticmethod
+    def _least_p(sizes: tuple[int, int]) -> float:
+        """Return the least p of the exact rank test."""
+        return 2 / comb(sum(sizes), sizes[0])
+
+    def _enough_runs(self, tests: int) -> int:
+        """Return the number of runs of each arm with which a change can be confirmed."""
+        return next(n for n in count(MIN_RUNS) if self._least_p((n, n)) * tests <= _P)
 
     @property
     def listed(self) -> list[Run]:
