@@ -27,7 +27,7 @@ def terms(predictions: Sequence[Prediction]) -> Figure:
             Segment("latency", "--series-2", [each.latency_s for each in predictions], "/"),
             Segment("transfer", "--series-1", [each.transfer_s for each in predictions]),
         ],
-        "Time in storage",
+        "Time in storage (s)",
         "s",
     )
     measured = [
@@ -84,6 +84,6 @@ def residuals(predictions: Sequence[Prediction]) -> Figure:
         "layout": {
             **row_layout(names),
             "showlegend": False,
-            "xaxis": value_axis("Measured - predicted", "s", highest),
+            "xaxis": value_axis("Measured - predicted (s)", "s", highest),
         },
     }

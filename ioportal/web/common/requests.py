@@ -9,13 +9,26 @@ from django.http import HttpRequest
 from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from django.contrib.auth.models import User
+    from django.http import QueryDict
 
 
 class UserRequest(HttpRequest):
     """A request of a logged-in user, as `LoginRequiredMiddleware` guarantees."""
 
     user: User
+
+
+def other_parameters(query: QueryDict, own: Collection[str]) -> list[tuple[str, str]]:
+    """Return the parameters of a page that a form must repeat: all but its own and the format."""
+    return [
+        (name, value)
+        for name, values in query.lists()
+        if name not in own and name != "format"
+        for value in values
+    ]
 
 
 def parameter(request: HttpRequest, name: str) -> str:

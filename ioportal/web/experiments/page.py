@@ -90,15 +90,6 @@ class ExperimentPage:
         """The address of the page."""
         return reverse("experiment", args=[self.experiment.slug])
 
-    def other_parameters(self, name: str) -> list[tuple[str, str]]:
-        """Return the parameters of the URL that a form with one parameter keeps."""
-        return [
-            (other, value)
-            for other, values in self.query.lists()
-            if other != name
-            for value in values
-        ]
-
     def export_url(self, section: Section, name: str) -> str:
         """Return the address of an export of a section, without the format."""
         address = reverse("experiment_export", args=[self.experiment.slug, section.name, name])

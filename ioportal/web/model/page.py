@@ -22,6 +22,7 @@ from ioportal.analysis.experiments.latency_model import (
 from ioportal.charts.experiments import latency_model as charts
 from ioportal.reporting.formatting import UNKNOWN, percent, signed, significant
 from ioportal.web.common.parts import Part
+from ioportal.web.common.requests import other_parameters
 from ioportal.web.model.loads import CLAIMED, MIB, OPERATIONS, Numbers, SelectedLoads
 
 if TYPE_CHECKING:
@@ -163,8 +164,8 @@ class ModelPage:
             parts.append(
                 Part(
                     "residuals",
-                    "Measured - predicted",
-                    "Right of 0: slower than the model.",
+                    "Residuals",
+                    "Measured - predicted time. Right of 0: slower than the model.",
                     charts.residuals(drawn),
                     HEADER,
                     (),
@@ -201,13 +202,8 @@ class ModelPage:
     @property
     def other_parameters(self) -> list[tuple[str, str]]:
         """Parameters of the URL that the form keeps: the loads."""
-        own = {LATENCY.name, BANDWIDTH.name, OPERATIONS, MIB, CLAIMED, "format"}
-        return [
-            (name, value)
-            for name, values in self.query.lists()
-            if name not in own
-            for value in values
-        ]
+        own = {LATENCY.name, BANDWIDTH.name, OPERATIONS, MIB, CLAIMED}
+        return other_parameters(self.query, own)
 
     @property
     def about(self) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ioportal.web.common import requests
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -32,10 +34,4 @@ def choice(
 
 def other_parameters(query: QueryDict, choices: Sequence[Choice]) -> list[tuple[str, str]]:
     """Return the parameters of the page that a form with these fields must repeat."""
-    own = {choice.name for choice in choices}
-    return [
-        (name, value)
-        for name, values in query.lists()
-        if name not in own and name != "format"
-        for value in values
-    ]
+    return requests.other_parameters(query, {choice.name for choice in choices})

@@ -17,6 +17,7 @@ from ioportal.charts.experiments.process_samples import over_run
 from ioportal.reporting.formatting import UNKNOWN, decimal_bytes, human, significant
 from ioportal.studies.models import ProcessSample
 from ioportal.web.common.parts import Part
+from ioportal.web.common.requests import other_parameters
 from ioportal.web.experiments.sections.section import Export, Section
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class ProcessSamples(Section):
     @property
     def other_parameters(self) -> list[tuple[str, str]]:
         """Parameters of the URL that its form keeps."""
-        return self.page.other_parameters(PARAMETER)
+        return other_parameters(self.page.query, {PARAMETER})
 
     @property
     def findings(self) -> list[str]:

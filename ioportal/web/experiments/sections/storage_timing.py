@@ -22,6 +22,7 @@ from ioportal.analysis.metrics import Unit
 from ioportal.charts.experiments import storage_timing as charts
 from ioportal.reporting.formatting import UNKNOWN, human, percent, significant
 from ioportal.web.common.parts import Part
+from ioportal.web.common.requests import other_parameters
 from ioportal.web.experiments.sections.section import Export, Section
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class StorageTiming(Section):
     @property
     def other_parameters(self) -> list[tuple[str, str]]:
         """Parameters of the URL that its form keeps."""
-        return self.page.other_parameters("plausible")
+        return other_parameters(self.page.query, {"plausible"})
 
     @cached_property
     def observations(self) -> list[Observation]:
@@ -233,6 +234,8 @@ def figure_text(value: float | None, unit: Unit) -> str:
 
 
 def _size(value: float) -> str:
+    if not value:
+        return "0"
     is_large = value >= _MEBIBYTE
     return f"{value / _MEBIBYTE:,.3f} MiB" if is_large else f"{value / _KIBIBYTE:,.2f} KiB"
 
