@@ -16,11 +16,14 @@ from collectors.experiments.strace_records import (
     PATH_CHARACTERS,
     PATH_FIRST,
     PROCESS_STARTS,
-    RECORDS,
 )
 
 # A line is split at its first "(" and at the first ") " after it.
-_HEAD = PREFIX + rf"(?P<call>[a-z_][a-z0-9_]{{0,{CALL_CHARACTERS - 1}}})$"
+_CALL = rf"[a-z_][a-z0-9_]{{0,{CALL_CHARACTERS - 1}}}"
+_HEAD = PREFIX + rf"(?P<call>{_CALL})$"
+# The head of strace -f -o with -ttt, -tt or -r is recognised and split much faster.
+_TIME = r"(?:[0-9]{1,12}|[0-9]{2}:[0-9]{2}:[0-9]{2})\.[0-9]{1,9}"
+_USUAL_HEAD = rf"^[0-9]{{1,7}} +{_TIME} {_CALL}$"
 _RESULT = (
     r"^ *= (?:(?P<success>[0-9]{1,20}|0x[0-9a-f]{1,16})(?:<[^<>() ]*>)?"
     rf"|-1 (?P<error>E[A-Z0-9]{{1,31}}) \([^()]*\))(?:{DURATION})?$"
@@ -28,11 +31,13 @@ _RESULT = (
 # A path without quotes and escapes, and what precedes it.
 _PATH = r'^(?:(?:(?P<cwd>AT_FDCWD)|-?[0-9]{1,10})(?:<(?P<base>/[^<>"\\]*)>)?, )?"(?P<path>[^"\\]*)"'
 
-_SPECIAL = pl.Series(sorted(FOLDER_CHANGES | PROCESS_STARTS))
-_PATH_FIRST, _PATH_AFTER_FOLDER = (
-    pl.Series(sorted(PATH_FIRST)),
-    pl.Series(sorted(PATH_AFTER_FOLDER)),
-)
+_SAMPLE = 100  # lines that show the head of a log
+_NO_PATH, _FIRST, _AFTER_FOLDER, _SPECIAL = range(4)
+_PLACES = {
+    **dict.fromkeys(PATH_FIRST, _FIRST),
+    **dict.fromkeys(PATH_AFTER_FOLDER, _AFTER_FOLDER),
+    **dict.fromkeys(FOLDER_CHANGES | PROCESS_STARTS, _SPECIAL),
+}
 
 
 def read_plain(lines: pl.DataFrame) -> pl.DataFrame:
@@ -45,57 +50,67 @@ def read_plain(lines: pl.DataFrame) -> pl.DataFrame:
         Their records, with the columns of `strace_records.RECORDS`.
     """
     halves = lines.select("line", pl.col("text").str.splitn("(", 2).alias("half")).unnest("half")
-    parts = halves.select(
+    parts = pl.concat(
+        [
+            _heads(halves["field_0"]),
+            halves.select("line", pl.col("field_1").str.splitn(") ", 2).alias("part")).unnest(
+                "part"
+            ),
+        ],
+        how="horizontal",
+    )
+    calls = parts.select(
         "line",
-        pl.col("field_0").str.extract_groups(_HEAD).alias("head"),
-        pl.col("field_1").str.splitn(") ", 2).alias("part"),
-    ).unnest("head", "part")
-    results = parts.with_columns(
-        pl.col("field_1").str.extract_groups(_RESULT).alias("result")
-    ).unnest("result")
-    calls = results.filter(
-        pl.col("call").is_not_null(),
-        pl.col("success").is_not_null() | pl.col("error").is_not_null(),
-        ~pl.col("call").is_in(_SPECIAL.implode()),
-    ).with_columns(
-        has_path_first=pl.col("call").is_in(_PATH_FIRST.implode()),
-        has_path_after_folder=pl.col("call").is_in(_PATH_AFTER_FOLDER.implode()),
-    )
-    has_path = pl.col("has_path_first") | pl.col("has_path_after_folder")
-    places = (
-        calls.filter(has_path)
-        .with_columns(
-            pl.col("field_0").str.extract_groups(_PATH).alias("place"),
-            has_folder=~pl.col("field_0").str.starts_with('"'),
-        )
-        .unnest("place")
-        .filter(
-            pl.col("path").is_not_null(),
-            pl.col("has_folder") == pl.col("has_path_after_folder"),
-            pl.col("path").str.len_chars() <= PATH_CHARACTERS,
-            pl.col("base").str.len_chars().fill_null(0) <= PATH_CHARACTERS,
-        )
-    )
-    unplaced = calls.filter(~has_path).with_columns(
-        cwd=pl.lit(None, pl.String), base=pl.lit(None, pl.String), path=pl.lit(None, pl.String)
-    )
+        "pid",
+        "clock",
+        "call",
+        place=pl.col("field_0").str.extract_groups(_PATH),
+        result=pl.col("field_1").str.extract_groups(_RESULT),
+        starts_with_path=pl.col("field_0").str.starts_with('"'),
+    ).unnest("place", "result")
+    kinds = pl.col("call").replace_strict(_PLACES, default=_NO_PATH, return_dtype=pl.Int8)
     in_cwd = pl.col("cwd").is_not_null()
-    knows_no_folder = pl.col("has_path_after_folder") & ~in_cwd
+    has_path, has_folder = pl.col("kind") != _NO_PATH, pl.col("kind") == _AFTER_FOLDER
+    is_placed = (
+        pl.col("path").is_not_null()
+        & (pl.col("starts_with_path") != has_folder)
+        & (pl.col("path").str.len_bytes() <= PATH_CHARACTERS)
+        & (pl.col("base").str.len_bytes().fill_null(0) <= PATH_CHARACTERS)
+    )
     return (
-        pl.concat([places.drop("has_folder"), unplaced])
+        calls.with_columns(kind=kinds)
+        .filter(
+            pl.col("success").is_not_null() | pl.col("error").is_not_null(),
+            pl.col("call").is_not_null(),
+            pl.col("kind") != _SPECIAL,
+            ~has_path | is_placed,
+        )
         .select(
             "line",
-            kind=pl.lit(COMPLETE),
-            pid=pl.coalesce("bracketed", "pid").fill_null("0").cast(pl.Int64),
-            clock="clock",
-            call="call",
-            base=pl.when(knows_no_folder).then(pl.col("base").fill_null("")).otherwise("base"),
-            in_cwd=in_cwd,
-            path=pl.when(pl.col("path") != "").then("path"),
+            pl.lit(COMPLETE, pl.Int8).alias("kind"),
+            pl.col("pid").fill_null("0").cast(pl.Int64),
+            "clock",
+            "call",
+            base=pl.when(has_folder & ~in_cwd)
+            .then(pl.col("base").fill_null(""))
+            .when(has_folder)
+            .then("base"),
+            in_cwd=has_folder & in_cwd,
+            path=pl.when(has_path & (pl.col("path") != "")).then("path"),
             error=pl.col("error").fill_null(""),
-            value=pl.lit(None),
+            value=pl.lit(None, pl.Int64),
             duration_ns=(pl.col("duration").cast(pl.Float64) * 1e9).round(),
         )
-        .cast(RECORDS)
-        .sort("line")
     )
+
+
+def _heads(heads: pl.Series) -> pl.DataFrame:
+    """Return `pid`, `clock` and `call` of heads; null: not one of a plain line."""
+    if heads.head(_SAMPLE).str.contains(_USUAL_HEAD).any():
+        is_usual = heads.str.contains(_USUAL_HEAD)
+        halves = heads.str.splitn(" ", 2).struct.unnest()
+        ends = halves["field_1"].str.strip_chars_start(" ").str.splitn(" ", 2).struct.unnest()
+        columns = {"pid": halves["field_0"], "clock": ends["field_0"], "call": ends["field_1"]}
+        return pl.DataFrame(columns).select(pl.when(is_usual).then(pl.all()))
+    groups = heads.str.extract_groups(_HEAD).struct.unnest()
+    return groups.select(pid=pl.coalesce("bracketed", "pid"), clock="clock", call="call")
