@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MIN_CORRELATED = 10  # runs
 _MEDIAN = 0.5
 _EDGE = (1 + CONFIDENCE) / 2
+_ALL = "all"
 _OTHER = "\N{EN DASH}"  # value of a label that a run lacks
 
 
@@ -85,7 +86,7 @@ def matrix(runs: pl.DataFrame, metric: str, rows: str, columns: str) -> Matrix:
         runs: see `run_frame.run_frame`.
         metric: one of its metrics.
         rows: name of a label, or ``arm``.
-        columns: name of another label, or ``arm``.
+        columns: name of another label, or ``arm``; "": none.
 
     Source: docs/experiments.md, "Access methods".
     """
@@ -117,7 +118,13 @@ def matrix(runs: pl.DataFrame, metric: str, rows: str, columns: str) -> Matrix:
 
 
 def label_values(label: str) -> pl.Expr:
-    """Return the values of a label, or of ``arm``; runs without the label have a dash."""
+    """Return the values of a label, or of ``arm``; runs without the label have a dash.
+
+    Args:
+        label: its name; "": all runs have the same value.
+    """
+    if not label:
+        return pl.lit(_ALL)
     return pl.col(ARM if label == ARM else f"{LABEL}{label}").fill_null(_OTHER)
 
 
@@ -298,17 +305,24 @@ def step_times(steps: pl.DataFrame, runs: pl.DataFrame) -> list[StepTimes]:
 
 
 def default_labels(runs: pl.DataFrame, names: Sequence[str], most: int = 12) -> list[str]:
-    """Return labels with several values, those with most values first; ``arm`` may be the last.
+    """Return labels with several values, in descending order of their number.
+
+    The arm is the last of them, unless a label divides the runs likewise.
 
     Args:
         runs: see `run_frame.run_frame`.
         names: of its labels.
         most: values of a label; those with more are left out, as are repetitions.
     """
-    counts = {
-        name: runs.select(label_values(name).n_unique()).item()
-        for name in (*sorted(names), ARM)
-        if name != "repetition"
-    }
+    arms = _count(runs, ARM)
+    counts = {name: _count(runs, name) for name in sorted(names) if name != "repetition"}
     several = [name for name, count in counts.items() if 1 < count <= most]
-    return sorted(several, key=lambda name: (name == ARM, -counts[name]))
+    ordered = sorted(several, key=lambda name: -counts[name])
+    is_label = any(counts[name] == arms == _count(runs, name, ARM) for name in several)
+    return ordered if is_label or not 1 < arms <= most else [*ordered, ARM]
+
+
+def _count(runs: pl.DataFrame, *labels: str) -> int:
+    """Return the number of combinations of values."""
+    columns = [label_values(label).alias(label) for label in labels]
+    return runs.select(columns).n_unique() if runs.height else 0

@@ -39,8 +39,8 @@ def run_frame(runs: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     rows = [
         {
             **{name: run[name] for name in _COLUMNS},
-            **{f"{LABEL}{name}": text for name, text in run["labels"].items()},
-            **run["metrics"],
+            **{f"{LABEL}{name}": str(text) for name, text in run["labels"].items()},
+            **{name: run["metrics"][name] for name in metrics if name in run["metrics"]},
         }
         for run in runs
     ]

@@ -63,7 +63,7 @@ def test_contrasts_are_welchs_with_holms_correction(runs):
 
 
 def test_any_two_labels_can_be_compared(runs):
-    assert efficiency.default_labels(runs, label_names(runs)) == ["protocol", "locality", "arm"]
+    assert efficiency.default_labels(runs, label_names(runs)) == ["protocol", "locality"]
 
     result = efficiency.matrix(runs, "wall_s", "locality", "arm")
 

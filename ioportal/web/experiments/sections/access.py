@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ioportal.web.experiments.sections.choices import Choice
 
 _EFFICIENCY = "efficiency_share"
-_LABELS = 2  # of a matrix
+_NONE = ("", "none")
 _BOX = (5, 25, 50, 75, 95)
 _CELL_HEADER = (
     *("row", "column", "runs", "unknown", "failed", "hung"),
@@ -60,9 +60,9 @@ class AccessMethods(Section):
 
     @property
     def is_present(self) -> bool:
-        """Whether runs have an efficiency or steps, and differ in two labels."""
+        """Whether runs have an efficiency or steps, and differ in a label."""
         return (
-            len(self._labels) >= _LABELS
+            bool(self._labels)
             and bool(self._metrics)
             and (_EFFICIENCY in self._metrics or not self._steps.is_empty())
         )
@@ -74,7 +74,7 @@ class AccessMethods(Section):
         metrics = [(name, run_metric(name).title) for name in self._metrics]
         labels = [(name, titled(name)) for name in self._labels]
         rows = choice(query, "rows", "Rows", labels, self._labels[0])
-        others = [label for label in labels if label[0] != rows.selected]
+        others = [*(label for label in labels if label[0] != rows.selected), _NONE]
         return [
             choice(query, "access_metric", "Metric", metrics, self._metrics[0]),
             rows,
@@ -123,8 +123,8 @@ class AccessMethods(Section):
         if known:
             high, low = (pick(known, key=lambda each: each[1].value) for pick in (max, min))
             found.append(
-                f"Mean {self._title}: highest with {self._place(high[0])} "
-                f"({self._text(high[1].value)}), lowest with {self._place(low[0])} "
+                f"Mean {self._title}: highest with {self.place(high[0])} "
+                f"({self._text(high[1].value)}), lowest with {self.place(low[0])} "
                 f"({self._text(low[1].value)})."
             )
         if self.matrix.contrasts:
@@ -136,17 +136,23 @@ class AccessMethods(Section):
     def _title(self) -> str:
         return lowered(self.metric.title)
 
-    @staticmethod
-    def _place(cell: Cell | Contrast) -> str:
-        return f"{cell.row}, {cell.column}"
+    def place(self, cell: Cell | Contrast) -> str:
+        """Return the values of the labels."""
+        return cell.row if self.column_label == "" else f"{cell.row}, {cell.column}"
 
     def _text(self, value: float) -> str:
         return with_unit(value, self.metric.unit)
 
+    @property
+    def reference(self) -> str:
+        """The place of the first cell with enough runs."""
+        place = self.matrix.reference or ()
+        return ", ".join(place if self.column_label else place[:1])
+
     def _contrast_sentence(self) -> str:
         contrast = max(self.matrix.contrasts, key=lambda each: abs(each.difference.value))
-        place = self._place(contrast)
-        reference = ", ".join(self.matrix.reference or ())
+        place = self.place(contrast)
+        reference = self.reference
         return (
             f"Largest difference to {reference}: {place}, {self.difference_text(contrast)}, "
             f"{'significant' if contrast.p < 1 - CONFIDENCE else 'not significant'}."
@@ -168,15 +174,16 @@ class AccessMethods(Section):
             cells = [cell for cell in self.matrix.cells.values() if getattr(cell, state)]
             if cells:
                 places = "; ".join(
-                    f"{self._place(cell)}: {getattr(cell, state):,}" for cell in cells
+                    f"{self.place(cell)}: {getattr(cell, state):,}" for cell in cells
                 )
                 yield f"Runs that {'hung' if state == 'hung' else 'failed'}: {places}."
 
     @property
-    def contrasts(self) -> list[tuple[Contrast, str, str]]:
-        """The contrasts with the texts of difference and p-value."""
+    def contrasts(self) -> list[tuple[str, str, str]]:
+        """Place, difference and p-value of the contrasts."""
         return [
-            (each, self.difference_text(each), p_value(each.p)) for each in self.matrix.contrasts
+            (self.place(each), self.difference_text(each), p_value(each.p))
+            for each in self.matrix.contrasts
         ]
 
     @cached_property
@@ -217,10 +224,11 @@ class AccessMethods(Section):
             for _, cells in self.grid
         ]
         form = "~%" if metric.unit is Unit.SHARE else ".3~s"
+        labels = (self.row_label, self.column_label)
         names = (titled(self.row_label), titled(self.column_label))
         return Part(
             "access-matrix",
-            f"Mean {self._title} by {self.row_label} and {self.column_label}",
+            f"Mean {self._title} by " + " and ".join(filter(None, labels)),
             "Means of finished runs. Failed and hung runs are counted in the table.",
             heat.figure(
                 names,
@@ -236,7 +244,7 @@ class AccessMethods(Section):
             ("Runs", "Mean", "95 % interval", "Failed", "Hung"),
             [
                 (
-                    self._place(cell),
+                    self.place(cell),
                     (
                         f"{cell.count:,}",
                         with_unit(cell.mean.value if cell.mean else None, metric.unit),
@@ -312,7 +320,7 @@ class AccessMethods(Section):
         """Return the contrasts and the covariates."""
         return {
             "contrasts": Export(
-                f"Differences to {', '.join(self.matrix.reference or ())}",
+                f"Differences to {self.reference}",
                 _CONTRAST_HEADER,
                 [
                     (*(each.row, each.column), *_bounds(each.difference), each.p)

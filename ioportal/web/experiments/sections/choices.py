@@ -27,9 +27,11 @@ def choice(
     query: QueryDict, name: str, label: str, options: Sequence[tuple[str, str]], default: str
 ) -> Choice:
     """Return a field with the value of the query if it is an option, else the default."""
-    wanted = query.get(name, "")
+    wanted = query.get(name)
     known = {value for value, _ in options}
-    return Choice(name, label, options, wanted if wanted in known else default)
+    return Choice(
+        name, label, options, wanted if wanted is not None and wanted in known else default
+    )
 
 
 def other_parameters(query: QueryDict, choices: Sequence[Choice]) -> list[tuple[str, str]]:

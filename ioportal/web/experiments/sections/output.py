@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from django.db.models import Exists, OuterRef
 
 from ioportal.analysis.comparison.results import SHARES
 from ioportal.analysis.experiments import placement, stragglers
@@ -60,12 +61,9 @@ class OutputPerformance(Section):
     @cached_property
     def _runs(self) -> list[Run]:
         """The runs with transfers."""
-        keys = set(
-            PairTransfer.objects.filter(run__experiment=self.page.experiment)
-            .values_list("run_id", flat=True)
-            .distinct()
-        )
-        return [run for run in self.page.runs if run.pk in keys]
+        transfers = PairTransfer.objects.filter(run=OuterRef("pk"))
+        runs = self.page.experiment.runs.filter(Exists(transfers))
+        return list(runs.only("name"))
 
     @property
     def is_present(self) -> bool:

@@ -54,7 +54,7 @@ class ScalingTests(Section):
         return [
             run
             for run in self.page.runs
-            if run.scale and run.state not in UNUSABLE and not is_of_ior(run)
+            if (run.scale or 0) > 0 and run.state not in UNUSABLE and not is_of_ior(run)
         ]
 
     @property
