@@ -165,8 +165,9 @@ class Skill:
 def skills(series: pl.DataFrame) -> list[Skill]:
     """Compare "avoid what was slow some minutes ago" with no information, for several lags.
 
-    The earlier burst is the latest one at least a lag before, and at most half a lag older. The
-    interval resamples components (percentiles), whose states at different times are related.
+    The earlier burst is the latest one at least a lag before, and at most half a lag older;
+    components without a transfer in either are not compared. The interval resamples components
+    (percentiles), whose states at different times are related.
 
     Args:
         series: see `states`.
@@ -175,21 +176,23 @@ def skills(series: pl.DataFrame) -> list[Skill]:
         Nothing for lags without such bursts, with fewer than `MIN_COMPONENTS` components, or
         without slow states.
     """
-    return [skill for lag_s in LAGS_S if (skill := _skill(_compared(series, lag_s), lag_s))]
+    numbered = series.with_columns(pl.col("component").rank("dense"))  # numbers are joined faster
+    return [skill for lag_s in LAGS_S if (skill := _skill(_compared(numbered, lag_s), lag_s))]
 
 
 def _compared(series: pl.DataFrame, lag_s: float) -> pl.DataFrame:
     """Return pairs of states, summed by component."""
-    later = series.select("component", "slow", at=pl.col("start_s") - lag_s).sort("at")
-    earlier = series.select("component", "start_s", before="slow").sort("start_s")
-    pairs = later.join_asof(
-        earlier,
-        left_on="at",
-        right_on="start_s",
-        by="component",
-        tolerance=_TOLERANCE * lag_s,
-        check_sortedness=False,
-    ).drop_nulls("before")
+    starts = series.group_by("burst").agg(pl.first("start_s")).sort("start_s")
+    earlier = starts.rename({"burst": "earlier", "start_s": "earlier_s"})
+    compared = starts.with_columns(at=pl.col("start_s") - lag_s).join_asof(
+        earlier, left_on="at", right_on="earlier_s", tolerance=_TOLERANCE * lag_s
+    )
+    before_states = series.select("component", earlier="burst", before="slow")
+    pairs = (
+        series.select("component", "burst", "slow")
+        .join(compared.drop_nulls("earlier").select("burst", "earlier"), on="burst")
+        .join(before_states, on=["component", "earlier"])
+    )
     slow, before = pl.col("slow"), pl.col("before")
     return pairs.group_by("component", maintain_order=True).agg(
         pairs=pl.len(),

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, Max, OuterRef
 
 from ioportal.analysis.comparison.results import SHARES
 from ioportal.analysis.experiments import placement, stragglers
-from ioportal.analysis.experiments.bursts import SLOW, bursts, share_in_band
+from ioportal.analysis.experiments.bursts import SLOW
+from ioportal.analysis.experiments.output import SCORES, Output, analyse
 from ioportal.analysis.metrics import Unit
 from ioportal.charts.experiments import boxes, heat, output
+from ioportal.ingest.models import Segment
 from ioportal.reporting.formatting import decimal_bytes, percent, significant, with_unit
+from ioportal.studies.cache import cached
 from ioportal.studies.models import PairTransfer
 from ioportal.telemetry.copy import read_rows
 from ioportal.web.common.parts import Part
@@ -24,14 +27,13 @@ from ioportal.web.experiments.sections.section import Section
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ioportal.analysis.experiments.bursts import Bursts
     from ioportal.analysis.experiments.placement import Imbalance
     from ioportal.analysis.experiments.stragglers import Persistence, Skill
     from ioportal.analysis.load_ramp import Interval
     from ioportal.studies.models import Run
     from ioportal.web.experiments.sections.choices import Choice
 
-MOST_TRANSFERS = 1_000_000  # analysed: the first of a run
+MOST_TRANSFERS = 500_000  # analysed: the first of a run
 _COLUMNS: dict[str, pl.DataType] = {
     "start_s": pl.Float64(),
     "client": pl.String(),
@@ -44,11 +46,16 @@ _COLUMNS: dict[str, pl.DataType] = {
 }
 _RATE = Unit.BYTES_PER_SECOND
 _BOX = ("p5", "p25", "p50", "p75", "p95")
-_COMPONENTS = (("target", "slow", "slow targets"), ("client", "fast", "fast nodes"))
+_STATE_TITLES = {"target": "slow targets", "client": "fast nodes"}
 _MINUTE_S = 60
 _MOST_TARGETS = 10  # named
 _HEAT = (0.0, 1.5)
 _USELESS = f"{percent(stragglers.USEFUL, 0)} %"
+
+
+def _analysed(run: int) -> Output | str:
+    rows = PairTransfer.objects.filter(run=run).order_by("start_s")
+    return analyse(read_rows(rows.values_list(*_COLUMNS)[:MOST_TRANSFERS], _COLUMNS))
 
 
 class OutputPerformance(Section):
@@ -82,14 +89,28 @@ class OutputPerformance(Section):
         return other_parameters(self.page.query, self.choices)
 
     @cached_property
-    def _bursts(self) -> Bursts:
-        rows = PairTransfer.objects.filter(run=int(self.choices[0].selected)).order_by("start_s")
-        return bursts(read_rows(rows.values_list(*_COLUMNS)[:MOST_TRANSFERS], _COLUMNS))
+    def _output(self) -> Output | str:
+        """The analysis, or the reason for none."""
+        run = int(self.choices[0].selected)
+        segments = Segment.objects.filter(runs=run)
+        return cached(
+            "output-performance",
+            run,
+            lambda: _analysed(run),
+            lambda: segments.aggregate(latest=Max("pk"))["latest"],
+        )
+
+    @property
+    def _analysis(self) -> Output:
+        output = self._output
+        if isinstance(output, str):
+            raise TypeError(output)
+        return output
 
     @property
     def is_cut(self) -> bool:
         """Whether the run may have more transfers than are analysed."""
-        return self._bursts.transfers.height >= MOST_TRANSFERS
+        return self._analysis.transfers >= MOST_TRANSFERS
 
     @property
     def most_transfers(self) -> int:
@@ -99,54 +120,31 @@ class OutputPerformance(Section):
     @property
     def refusal(self) -> str:
         """The reason why the transfers are not analysed; "" if they are."""
-        return self._bursts.refusal
-
-    @cached_property
-    def _states(self) -> dict[str, pl.DataFrame]:
-        return {
-            component: stragglers.states(self._bursts.transfers, component)
-            for component, _, _ in _COMPONENTS
-        }
-
-    @cached_property
-    def _persistence(self) -> list[tuple[str, Persistence]]:
-        return [
-            (title, stragglers.persistence(self._states[component], state))
-            for component, state, title in _COMPONENTS
-        ]
-
-    @cached_property
-    def _skills(self) -> list[tuple[str, list[Skill]]]:
-        return [
-            (component, stragglers.skills(self._states[component]))
-            for component in ("target", "client")
-        ]
-
-    @cached_property
-    def _imbalance(self) -> Imbalance | None:
-        return placement.imbalance(self._bursts.transfers, SLOW)
+        return self._output if isinstance(self._output, str) else ""
 
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Names and values of totals."""
-        each, transfers = self._bursts.bursts, self._bursts.transfers
-        in_band = share_in_band(transfers)
+        output, each = self._analysis, self._analysis.bursts
         mean = each.select(
             pl.mean("aggregate_bytes_per_s", "delivered_bytes_per_s", "effective"),
             pl.col("straggler_share").mean(),
         ).row(0, named=True)
         return [
             ("Bursts", f"{each['burst'].n_unique():,}"),
-            ("Transfers", f"{transfers.height:,}"),
-            ("Clients", f"{transfers['client'].n_unique():,}"),
-            ("Targets", f"{transfers['target'].n_unique():,}"),
-            ("Written", decimal_bytes(float(transfers["bytes"].sum()))),
+            ("Transfers", f"{output.transfers:,}"),
+            ("Clients", f"{output.clients:,}"),
+            ("Targets", f"{output.targets:,}"),
+            ("Written", decimal_bytes(output.bytes)),
             ("Mean aggregate bandwidth", with_unit(mean["aggregate_bytes_per_s"], _RATE)),
             ("Mean delivered bandwidth", with_unit(mean["delivered_bytes_per_s"], _RATE)),
             ("Mean effective aggregate bandwidth", f"{percent(mean['effective'])} % of the peak"),
             ("Stragglers", f"{percent(mean['straggler_share'])} % of transfers per burst"),
-            ("Pair effective bandwidth 0.4 to 0.9", f"{percent(in_band['pair_effective'])} %"),
-            ("Lag effective bandwidth 0.4 to 0.9", f"{percent(in_band['lag_effective'])} %"),
+            (
+                "Pair effective bandwidth 0.4 to 0.9",
+                f"{percent(output.in_band['pair_effective'])} %",
+            ),
+            ("Lag effective bandwidth 0.4 to 0.9", f"{percent(output.in_band['lag_effective'])} %"),
         ]
 
     @property
@@ -163,9 +161,9 @@ class OutputPerformance(Section):
         ]
 
     def _straggler_sentence(self) -> str:
-        shares = self._bursts.bursts["straggler_share"].to_numpy()
+        shares = self._analysis.bursts["straggler_share"].to_numpy()
         delivered, aggregate = (
-            self._bursts.bursts[name].to_numpy()
+            self._analysis.bursts[name].to_numpy()
             for name in ("delivered_bytes_per_s", "aggregate_bytes_per_s")
         )
         lost = 1 - float(np.median(delivered / aggregate))
@@ -176,8 +174,11 @@ class OutputPerformance(Section):
             f"{percent(max(lost, 0.0), 0)} % below the sum of its clients (median)."
         )
 
+    def _persistence(self) -> list[tuple[str, Persistence]]:
+        return [(_STATE_TITLES[name], each) for name, each in self._analysis.persistence.items()]
+
     def _persistence_sentences(self) -> Iterator[str]:
-        for title, each in self._persistence:
+        for title, each in self._persistence():
             known = [(limit, share) for limit, share in each.ended.items() if share]
             if known:
                 parts = [
@@ -188,7 +189,7 @@ class OutputPerformance(Section):
                 yield f"Return of {title} to normal: {', '.join(parts)} ({count})."
 
     def _skill_sentences(self) -> Iterator[str]:
-        for component, skills in self._skills:
+        for component, skills in self._analysis.skills.items():
             useful = [skill for skill in skills if skill.is_useful]
             if useful:
                 last = useful[-1]
@@ -209,20 +210,20 @@ class OutputPerformance(Section):
                 yield f"Whether slow {component}s stay slow is open: the intervals are too wide."
 
     def _balance_sentences(self) -> Iterator[str]:
-        if self._imbalance is None:
+        if self._analysis.imbalance is None:
             return
-        hot, gini = self._imbalance.hot, self._imbalance.gini
+        hot, gini = self._analysis.imbalance.hot, self._analysis.imbalance.gini
         if hot.is_empty():
             yield f"Bytes are balanced over the targets (Gini coefficient {gini:.2f})."
         else:
             names = ", ".join(hot["target"].head(_MOST_TARGETS))
             yield (
                 f"Hot targets, with at least {placement.HOT:g} times the mean bytes: {names}. The "
-                f"busiest tenth has {percent(self._imbalance.top_share)} % of the bytes."
+                f"busiest tenth has {percent(self._analysis.imbalance.top_share)} % of the bytes."
             )
 
     def _locality_sentences(self) -> Iterator[str]:
-        for each in self._localities:
+        for each in self._analysis.localities:
             rho = each.correlation
             if rho is None:
                 continue
@@ -233,10 +234,6 @@ class OutputPerformance(Section):
                 yield f"{each.size}: more distant nodes have less bandwidth {text}."
             else:
                 yield f"{each.size}: no relation of distance and bandwidth is visible {text}."
-
-    @cached_property
-    def _localities(self) -> list[placement.Locality]:
-        return placement.by_distance(self._bursts.bursts)
 
     def charts(self) -> list[Part]:
         """Return all charts; none without bursts."""
@@ -251,14 +248,14 @@ class OutputPerformance(Section):
             self._heat_map(),
             self._clients_chart(),
         ]
-        if self._localities:
+        if self._analysis.localities:
             parts.append(self._distance_chart())
-        if self._imbalance:
-            parts.append(_target_chart(self._imbalance))
+        if self._analysis.imbalance:
+            parts.append(_target_chart(self._analysis.imbalance))
         return parts
 
     def _minutes(self) -> list[float]:
-        starts = self._bursts.bursts["start_s"]
+        starts = self._analysis.bursts["start_s"]
         return ((starts - starts.min()) / _MINUTE_S).to_list()
 
     def _bandwidth_chart(self) -> Part:
@@ -284,7 +281,7 @@ class OutputPerformance(Section):
     def _burst_chart(
         self, name: str, title: str, about: str, unit: Unit, columns: dict[str, str]
     ) -> Part:
-        each = self._bursts.bursts
+        each = self._analysis.bursts
         minutes = self._minutes()
         quantity = "Bandwidth" if unit is _RATE else "Share"
         lines = [(label, each[column].to_list()) for label, column in columns.items()]
@@ -307,12 +304,7 @@ class OutputPerformance(Section):
         )
 
     def _score_chart(self) -> Part:
-        transfers = self._bursts.transfers
-        places = np.linspace(0, 1, SHARES)
-        pair, lag = (
-            np.quantile(transfers[name].to_numpy(), places).tolist()
-            for name in ("pair_effective", "lag_effective")
-        )
+        pair, lag = (self._analysis.scores[name] for name in SCORES)
         percents = range(SHARES)
         return Part(
             "output-scores",
@@ -332,7 +324,7 @@ class OutputPerformance(Section):
     def _survival_chart(self) -> Part:
         rows = [
             (title, time, share)
-            for title, each in self._persistence
+            for title, each in self._persistence()
             for time, share in zip(each.times_s, each.lasting, strict=True)
         ]
         limits = stragglers.RECOVERY_S
@@ -341,7 +333,7 @@ class OutputPerformance(Section):
             "How long slow targets and fast nodes last",
             f"Slow: more than {SLOW:g} times the median time of the burst; fast: less than 0.8 "
             "times. Episodes at the end of the series are censored (Kaplan-Meier).",
-            output.survival(self._persistence),
+            output.survival(self._persistence()),
             ("state", "seconds", "share_lasting_longer"),
             rows,
             (
@@ -358,13 +350,17 @@ class OutputPerformance(Section):
                         *(_share_text(each.ended[limit]) for limit in limits),
                     ),
                 )
-                for title, each in self._persistence
+                for title, each in self._persistence()
             ],
             is_empty=not rows,
         )
 
     def _skill_chart(self) -> Part:
-        named = [(f"avoid slow {name}s", skills) for name, skills in self._skills if skills]
+        named = [
+            (f"avoid slow {name}s", skills)
+            for name, skills in self._analysis.skills.items()
+            if skills
+        ]
         listed = [(title, skill) for title, skills in named for skill in skills]
         return Part(
             "output-prediction",
@@ -401,7 +397,7 @@ class OutputPerformance(Section):
         )
 
     def _heat_map(self) -> Part:
-        drawn = placement.heat_map(self._bursts.transfers)
+        drawn = self._analysis.heat_map
         rows = [
             (client, target, value)
             for client, values in zip(drawn.clients, drawn.relative, strict=True)
@@ -430,7 +426,7 @@ class OutputPerformance(Section):
         )
 
     def _clients_chart(self) -> Part:
-        table = placement.by_clients_per_target(self._bursts.transfers)
+        table = self._analysis.by_clients
         rows = table.rows(named=True)
         return _box_part(
             "output-clients",
@@ -445,7 +441,7 @@ class OutputPerformance(Section):
     def _distance_chart(self) -> Part:
         named = [
             (f"{row['low']:.3g} to {row['high']:.3g}", each.size, {**row, "size": each.size})
-            for each in self._localities
+            for each in self._analysis.localities
             for row in each.bins.rows(named=True)
         ]
         return _box_part(
