@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self
 
@@ -16,6 +16,7 @@ from django.db.models import F, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
+from collectors import tables
 from collectors.formats import BY_NAME, recognised
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
@@ -152,7 +153,9 @@ def _files(upload: Upload, folder: Path) -> Iterator[tuple[str, Path]]:
 
 def _load_files(upload: Upload, files: list[tuple[str, Path]]) -> list[Loaded]:
     form = _format(upload, files)
-    origin = Origin(experiment=upload.experiment, arm=upload.arm, run=upload.run)
+    is_one_run = form.table is tables.SYSTEM_CALLS and len(files) > 1
+    run = upload.run or (PurePath(files[0][0]).stem if is_one_run else "")
+    origin = Origin(experiment=upload.experiment, arm=upload.arm, run=run)
     inputs = [InputFile(partial(_source, name, path), origin, name) for name, path in files]
     options = LoadOptions(replace=upload.replace)
 

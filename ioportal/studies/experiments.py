@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from ioportal.studies.models import Arm, Experiment, Run
+from collectors import tables
+from ioportal.studies.models import (
+    Arm,
+    Experiment,
+    PairTransfer,
+    ProcessSample,
+    Run,
+    SystemCall,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,9 +24,15 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from collectors.tables import Table
     from ioportal.jobs.models import Job
 
 DEFAULT_ARM = "measured"
+MEASUREMENTS: dict[Table, Any] = {  # models of the rows of runs
+    tables.SYSTEM_CALLS: SystemCall,
+    tables.PROCESS_SAMPLES: ProcessSample,
+    tables.PAIR_TRANSFERS: PairTransfer,
+}
 NAME_CHARACTERS = 120
 _OF_STATISTICS = {  # metrics of runs, and of batch jobs
     "wall_s": "duration_s",

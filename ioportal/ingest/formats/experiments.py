@@ -132,6 +132,7 @@ class _MeasurementsLoader(_ExperimentLoader):
             rows = model._default_manager.filter(run=known)  # noqa: SLF001  (Django's documented manager)
             if known and options.replace:
                 rows.delete()
+                known.segments.filter(format=segment.format).delete()
             elif known and rows.exists():
                 raise Refused(
                     f"Run {known.name} of {self.experiment} has such data already. Give the run "

@@ -168,6 +168,8 @@ class Command(commands.Command):
                 )
         if _STDIN in options["files"] and len(options["files"]) > 1:
             raise Refused("- (standard input) cannot be combined with other files.")
+        if form.table is tables.SYSTEM_CALLS and len(options["files"]) > 1 and not options["run"]:
+            raise Refused("Give --run: these files are parts of one run, as of strace -ff.")
         shared = LoadOptions(
             replace=options["replace"],
             register_targets=bool(options["register_targets"]),
