@@ -2,8 +2,8 @@
 
 The job reads a subset of the baskets of a file, event after event. It reads each basket by itself;
 or through a tree cache, which learns the branches first and then reads baskets of many events at
-once, joining those that lie close together; or after a download of the file in large chunks. Times
-follow from a latency per read and a bandwidth. Sizes are about those of the tests that CMS
+once, joining close neighbours; or after a download of the file in large chunks. Times
+follow from a latency per read and a bandwidth. Sizes resemble the tests that CMS
 published in 2010.
 """
 

@@ -104,7 +104,7 @@ class ModelPage:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the parameters are those of the fit."""
+        """Whether the parameters are the fitted values."""
         return self.fit is not None and self.parameters == self.fit.parameters
 
     @property
@@ -185,7 +185,7 @@ class ModelPage:
 
     @property
     def fit_url(self) -> str:
-        """The address with the fitted values: without values of its own."""
+        """The address with the fitted values: without a latency and a bandwidth."""
         return self._without(LATENCY.name, BANDWIDTH.name)
 
     def _without(self, *names: str) -> str:
@@ -196,7 +196,7 @@ class ModelPage:
 
     @property
     def fields(self) -> dict[str, str]:
-        """Values of the fields for a load of one's own, and a claimed time."""
+        """Values of the fields for entered operations and size, and a claimed time."""
         return {name: self.query.get(name, "")[:32] for name in (OPERATIONS, MIB, CLAIMED)}
 
     @property
