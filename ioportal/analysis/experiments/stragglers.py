@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Floats: TypeAlias = npt.NDArray[np.float64]
+    Ints: TypeAlias = npt.NDArray[np.int64]
+    Bools: TypeAlias = npt.NDArray[np.bool_]
 
 MIN_EPISODES = 5
 MIN_COMPONENTS = 10  # targets or clients, which are resampled
@@ -109,7 +111,7 @@ def persistence(series: pl.DataFrame, state: str) -> Persistence:
     )
 
 
-def _survival(durations: Floats, is_over: npt.NDArray[np.bool_]) -> tuple[tuple[float, ...], ...]:
+def _survival(durations: Floats, is_over: Bools) -> tuple[tuple[float, ...], ...]:
     """Return the steps of the survival function, from time 0."""
     if not is_over.any():
         return (0.0, float(durations.max())), (1.0, 1.0)
@@ -118,9 +120,7 @@ def _survival(durations: Floats, is_over: npt.NDArray[np.bool_]) -> tuple[tuple[
     return (0.0, *survival.quantiles.tolist()), (1.0, *survival.probabilities.tolist())
 
 
-def _share_ended(
-    durations: Floats, is_over: npt.NDArray[np.bool_], limit_s: float
-) -> Interval | None:
+def _share_ended(durations: Floats, is_over: Bools, limit_s: float) -> Interval | None:
     ended = int((is_over & (durations <= limit_s)).sum())
     known = ended + int((durations > limit_s).sum())
     return share(ended, known) if known >= MIN_EPISODES else None
@@ -176,42 +176,62 @@ def skills(series: pl.DataFrame) -> list[Skill]:
         Nothing for lags without such bursts, with fewer than `MIN_COMPONENTS` components, or
         without slow states.
     """
-    numbered = series.with_columns(pl.col("component").rank("dense"))  # numbers are joined faster
-    return [skill for lag_s in LAGS_S if (skill := _skill(_compared(numbered, lag_s), lag_s))]
+    coded = _coded(series)
+    return [skill for lag_s in LAGS_S if (skill := _skill(coded.compared(lag_s), lag_s))]
 
 
-def _compared(series: pl.DataFrame, lag_s: float) -> pl.DataFrame:
-    """Return pairs of states, summed by component."""
-    starts = series.group_by("burst").agg(pl.first("start_s")).sort("start_s")
-    earlier = starts.rename({"burst": "earlier", "start_s": "earlier_s"})
-    compared = starts.with_columns(at=pl.col("start_s") - lag_s).join_asof(
-        earlier, left_on="at", right_on="earlier_s", tolerance=_TOLERANCE * lag_s
-    )
-    before_states = series.select("component", earlier="burst", before="slow")
-    pairs = (
-        series.select("component", "burst", "slow")
-        .join(compared.drop_nulls("earlier").select("burst", "earlier"), on="burst")
-        .join(before_states, on=["component", "earlier"])
-    )
-    slow, before = pl.col("slow"), pl.col("before")
-    return pairs.group_by("component", maintain_order=True).agg(
-        pairs=pl.len(),
-        slow=slow.sum(),
-        kept=(~before).sum(),
-        slow_kept=(slow & ~before).sum(),
-    )
+@dataclass(frozen=True)
+class _Coded:
+    """States with numbers of components and bursts, in ascending order of both.
+
+    Attributes:
+        components: shape (n,), from 0.
+        bursts: shape (n,), from 0.
+        slow: shape (n,).
+        starts_s: start of each burst.
+    """
+
+    components: Ints
+    bursts: Ints
+    slow: Bools
+    starts_s: Floats
+
+    def compared(self, lag_s: float) -> Floats:
+        """Return sums by component: pairs, slow, without earlier slowness, and slow of these."""
+        count = self.starts_s.size
+        earlier = np.searchsorted(self.starts_s, self.starts_s - lag_s, side="right") - 1
+        is_known = earlier >= 0
+        age_s = self.starts_s - self.starts_s[earlier]
+        is_known &= age_s <= (1 + _TOLERANCE) * lag_s
+        keys = self.components * count + self.bursts
+        wanted = self.components * count + earlier[self.bursts]
+        place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        is_pair = is_known[self.bursts] & (keys[place] == wanted)
+        slow, kept = self.slow[is_pair], ~self.slow[place[is_pair]]
+        columns = (np.ones(slow.shape), slow, kept, slow & kept)
+        component = self.components[is_pair]
+        size = int(self.components[-1]) + 1 if self.components.size else 0
+        sums = np.stack([np.bincount(component, each, minlength=size) for each in columns], axis=1)
+        compared: Floats = sums[sums[:, 0] > 0].astype(float)
+        return compared
 
 
-def _skill(sums: pl.DataFrame, lag_s: float) -> Skill | None:
-    counts = sums.select("pairs", "slow", "kept", "slow_kept").to_numpy().astype(float)
+def _coded(series: pl.DataFrame) -> _Coded:
+    bursts, places = np.unique(series["burst"].to_numpy(), return_inverse=True)
+    starts_s = np.zeros(bursts.size)
+    starts_s[places] = series["start_s"].to_numpy()
+    components = series["component"].rank("dense").to_numpy().astype(np.int64) - 1
+    return _Coded(components, places, series["slow"].to_numpy(), starts_s)
+
+
+def _skill(counts: Floats, lag_s: float) -> Skill | None:
     if counts.shape[0] < MIN_COMPONENTS or not counts[:, 1].sum() or not counts[:, 2].sum():
         return None
     whole = counts.sum(axis=0)
     generator = np.random.default_rng(_SEED)
     components = counts.shape[0]
     weights = generator.multinomial(components, [1 / components] * components, size=_RESAMPLES)
-    resampled = _skill_of(weights @ counts)
-    low, high = np.nanquantile(resampled, (_TAIL, 1 - _TAIL)).tolist()
+    low, high = np.nanquantile(_skill_of(weights @ counts), (_TAIL, 1 - _TAIL)).tolist()
     pairs, slow, kept, slow_kept = whole.tolist()
     avoided = pairs - kept
     return Skill(
