@@ -21,9 +21,8 @@ FAILED = {("xroot", "remote"): 2}
 # Mean seconds of the steps before a job that stages its input in.
 STAGE_IN = {"write": 95.0, "checksum": 60.0, "read": 70.0}
 _STAGED_SHARE = 0.70  # CPU / wall-clock time, with the steps
-_READ_AHEAD_KIB = (0, 32, 128, 512)
-_BEST_KIB = 32
-_PENALTY = 0.012  # of the share, for each other size further away
+_READ_AHEAD_KIB = (32, 128, 512, 2_048)
+_PENALTY = 0.02  # of the share, for each larger size: too much read-ahead harms
 _SPREAD = 0.035
 _COLUMNS = (
     *("arm", "run", "protocol", "locality", "read_ahead_kib", "events", "cpu_s", "wall_s"),
@@ -56,15 +55,15 @@ def _jobs(generator: np.random.Generator, protocol: str, locality: str, share: f
     rows = []
     for number in range(JOBS):
         kib = _READ_AHEAD_KIB[number % len(_READ_AHEAD_KIB)]
-        distance = abs(_READ_AHEAD_KIB.index(kib) - _READ_AHEAD_KIB.index(_BEST_KIB))
         # The mean over all sizes is the share of the kind.
-        efficiency = share - _PENALTY * (distance - 1) + generator.normal(0, _SPREAD)
+        excess = _READ_AHEAD_KIB.index(kib) - (len(_READ_AHEAD_KIB) - 1) / 2
+        efficiency = share - _PENALTY * excess + generator.normal(0, _SPREAD)
         cpu_s = 3_000 * generator.lognormal(0, 0.05)
         run = f"{protocol}-{locality}-{number + 1}"
         rows.append(_row(generator, [run, protocol, locality, kib], cpu_s, cpu_s / efficiency))
     for number, state in enumerate(states, start=1):
         run = f"{protocol}-{locality}-{state}-{number}"
-        cells = [protocol, run, protocol, locality, _BEST_KIB, *[""] * 8, state]
+        cells = [protocol, run, protocol, locality, _READ_AHEAD_KIB[0], *[""] * 8, state]
         rows.append(",".join(map(str, cells)))
     return rows
 

@@ -47,7 +47,7 @@ def write(folder: Path, seed: int) -> Example:
     )
     for name, size in SIZES.items():
         path = folder / f"{name.replace(' ', '-')}.csv"
-        path.write_text(series(stream(seed, name), size, TRUTH))
+        path.write_text(series(stream(seed, f"pairs example {size}"), size, TRUTH))
         example.files.append(File("pair_series", path, name, name))
     return example
 
