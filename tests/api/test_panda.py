@@ -6,6 +6,7 @@ from statistics import median
 
 import pytest
 
+from ioportal.api.panda import jobs
 from ioportal.jobs.models import WorkloadJob
 from tests.logs import at
 from tests.web import rows
@@ -101,3 +102,10 @@ def test_records_that_cannot_be_stored(write, content, place, status, code):
     answer = write(content, place)
 
     assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_content_of_a_compressed_body_is_limited(write, monkeypatch):
+    monkeypatch.setattr(jobs, "_CONTENT_BYTES", 8)
+
+    assert "larger than permitted" in write({"jobs": []}, "anvil").json()["detail"]

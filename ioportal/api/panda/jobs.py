@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _FORM = BY_NAME["panda"]
+_CONTENT_BYTES = 512 << 20  # of a compressed body
 _TIMES = ("last", "start", "end")
 _ABOUT_TIMES = {
     "parameters": [
@@ -182,13 +183,17 @@ def store(request: HttpRequest, cluster: str) -> dict[str, Any]:
 
 
 def _load(body: bytes, cluster: Cluster) -> Loaded:
-    file = InputFile(lambda: Source(BytesIO(body), "the body"), Origin(cluster=cluster))
+    file = InputFile(lambda: _source(body), Origin(cluster=cluster))
     loader = FILE_LOADERS[_FORM.table]
     try:
         (loaded,) = load([file], _FORM, lambda: partial(loader, LoadOptions()))
     except (Refused, SourceUnavailable) as error:
         raise Problem(422, "refused", str(error)) from error
     return loaded
+
+
+def _source(body: bytes) -> Source:
+    return Source(BytesIO(body), "the body", most_bytes=_CONTENT_BYTES)
 
 
 def _aggregates(request: HttpRequest, name: str, value: str) -> HttpResponse:
