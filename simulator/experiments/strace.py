@@ -98,7 +98,7 @@ class Job:
         self._random = Random(self.seed)  # noqa: S311  (no secret)
         self._left = Counter({key: round(count * self.scale) for key, count in MEASURED.items()})
         self._libraries, self._modules, self._data = self._files()
-        self._tools = [(self._entry("bin"), f"tool{number:02}") for number in range(80)]
+        self._tools = [(self._entry("bin", number), f"tool{number:02}") for number in range(80)]
         self._open_files()
         self._random.shuffle(self.groups)
         opened = len(self.groups)
@@ -127,21 +127,22 @@ class Job:
         return (
             [
                 (
-                    NEEDED_LIBRARIES if number < needed else self._entry("lib"),
+                    NEEDED_LIBRARIES if number < needed else self._entry("lib", number - needed),
                     f"libAtl{number:04}.so",
                 )
                 for number in range(libraries)
             ],
             [
-                (self._entry("python"), f"Conf{number:04}.py{'c' if number % 2 else ''}")
+                (self._entry("python", number), f"Conf{number:04}.py{'c' if number % 2 else ''}")
                 for number in range(modules)
             ],
             data,
         )
 
-    def _entry(self, kind: str) -> str:
-        """Return an entry of the release; later ones have more files."""
-        number = int(len(_PROJECTS) * self._random.random() ** 0.6)
+    def _entry(self, kind: str, number: int) -> str:
+        """Return the entry of a file of the release: each has files, the later ones more."""
+        if number >= len(_PROJECTS):
+            number = int(len(_PROJECTS) * self._random.random() ** 0.6)
         return f"{RELEASE}/{_PROJECTS[number]}/InstallArea/{kind}"
 
     def _open_files(self) -> None:

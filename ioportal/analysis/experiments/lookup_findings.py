@@ -13,6 +13,7 @@ import polars as pl
 
 from ioportal.analysis.experiments import lookups, search_paths
 from ioportal.analysis.experiments.storage_areas import (
+    LUSTRE,
     NODE_AREAS,
     OTHER,
     RELATIVE,
@@ -57,7 +58,11 @@ class TracedArm:
 
     @cached_property
     def savings(self) -> list[Saving]:
-        """What cleaner search paths save in each shared area: large savings first."""
+        """What cleaner search paths save in each shared area.
+
+        Large savings come first, and of these the ones on Lustre, whose metadata server all jobs
+        share.
+        """
         areas = self.areas.filter(~pl.col("area").is_in(sorted(NODE_AREAS)), pl.col("failed") > 0)
         savings = [
             search_paths.saving(self.look_ups, self.searches, area)
@@ -67,6 +72,7 @@ class TracedArm:
             savings,
             key=lambda each: (
                 each.saved_look_ups < _LARGE_SAVING * each.look_ups,
+                each.area != LUSTRE,
                 -each.saved_look_ups,
                 -each.failed,
             ),

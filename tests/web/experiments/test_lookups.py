@@ -86,7 +86,7 @@ def test_the_owner_declares_storage_areas_and_patterns(traced):
     page = words_of(traced.get(PAGE))
     assert "of the opens on Disk fail" in page
     assert "Releases" in page
-    assert "Storage areas are those of this experiment." in page
+    assert "Storage areas: declared for this experiment." in page
     settings = Experiment.objects.get().settings
     assert settings["storage_areas"] == {"/lustre": "Disk", "/ccs": "Releases"}
     assert settings["file_patterns"] == {"text": ["*.txt"]}

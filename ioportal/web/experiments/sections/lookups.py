@@ -10,6 +10,7 @@ import polars as pl
 
 from ioportal.analysis.experiments import lookup_findings, lookups, search_paths, storage_areas
 from ioportal.analysis.experiments.lookup_findings import TracedArm
+from ioportal.analysis.experiments.system_calls import MAX_PATHS
 from ioportal.charts.arms import MOST_ARMS
 from ioportal.charts.experiments import lookups as charts
 from ioportal.studies import system_calls
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
     from ioportal.studies.models import Arm, Run
 
+_FOLDED = (
+    f"{{}}: the log has more than {MAX_PATHS:,} paths. Later ones are counted by their directory: "
+    "numbers of files and names are too low."
+)
 _SHOWN_ENTRIES = 15
 _DRAWN_ENTRIES = 8
 _SHOWN_NAMES = 15
@@ -41,7 +46,7 @@ _FILE_COLUMNS = ("path", "area", "error", "failed", "open")
 
 @dataclass(frozen=True)
 class ShownArm:
-    """An arm with traced runs, and what the page shows of it."""
+    """An arm with traced runs."""
 
     arm: Arm
     look: int
@@ -60,6 +65,12 @@ class ShownArm:
         return lookups.opened_files(self.traced.look_ups)
 
     @property
+    def is_folded(self) -> bool:
+        """Whether later paths are counted by their directory: see `system_calls.Totals`."""
+        path = pl.col("path")
+        return bool(self.calls.select((path.str.ends_with("/") & (path != "/")).any()).item())
+
+    @property
     def has_paths(self) -> bool:
         """Whether the log has paths: a summary of strace -c has none."""
         return self.traced.look_ups.height > 0
@@ -71,7 +82,7 @@ class AreaRow:
 
     arm: ShownArm
     counts: dict[str, Any] | None  # None: no look-ups
-    ratio: float | None  # look-ups per run, divided by those of the first arm
+    ratio: float | None  # of the look-ups per run to the first arm
 
 
 class LookUps(Section):
@@ -141,7 +152,8 @@ class LookUps(Section):
         """What to fix, and what changed."""
         if not self._with_paths:
             return ["The log has no paths: it is a summary, or traces other calls."]
-        return lookup_findings.findings([arm.traced for arm in self._with_paths])
+        found = lookup_findings.findings([arm.traced for arm in self._with_paths])
+        return [*found, *(_FOLDED.format(arm.arm.name) for arm in self.arms if arm.is_folded)]
 
     @cached_property
     def areas(self) -> list[tuple[str, list[AreaRow]]]:
