@@ -11,18 +11,22 @@ from collectors.experiments.run_rows import FAILED, run_row
 from collectors.experiments.storage_timing import Counters, counter
 from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed, Reject
-from collectors.source import Lines, newlines
+from collectors.source import Chunk, Lines, newlines
 from collectors.tables import RUNS
 
-_RELEVANT = re.compile(
-    rb"<counter-value|^[ \t]*(?:real|user|sys)[ \t]"
-    rb"|Using my custom readv impl for|Number of reads performed"
-    rb"|^TrigReport Events total|Begin Fatal Exception",
-    re.MULTILINE,
+_NEEDLES = (  # of relevant lines; most logs consist of other lines
+    b"<counter-value",
+    b"\nreal",
+    b"\nuser",
+    b"\nsys",
+    b"Using my custom readv impl for",
+    b"Number of reads performed",
+    b"\nTrigReport Events total",
+    b"Begin Fatal Exception",
 )
 _COUNTER = re.compile(r"<counter-value\b([^<>]*?)/?>")
 _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:'([^']*)'|\"([^\"]*)\")")
-_TIME = re.compile(r"\s*(real|user|sys)\s+(\S+)\s*")
+_TIME = re.compile(r"(real|user|sys)\s+(\S+)\s*")
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(\d{1,9}(?:[.,]\d{1,9})?)s?", re.ASCII)
 _TIMES = {"real": "wall_s", "user": "user_s", "sys": "sys_s"}
 _VECTOR_READ = re.compile(r"Using my custom readv impl for (\d{1,9}) buffers")
@@ -48,20 +52,28 @@ def parse(source: Lines) -> Iterator[Parsed]:
     log = _Log()
     lines = 0
     for chunk in source.chunks():
-        start = counted = 0  # offset of the next line to look at; and of the lines counted
-        number = chunk.first_line
-        while found := _RELEVANT.search(chunk.text, start):
-            begin = chunk.text.rfind(b"\n", 0, found.start()) + 1
-            end = chunk.text.find(b"\n", found.end())
-            start = end + 1 if end >= 0 else len(chunk.text)
-            number += newlines(chunk.text[counted:begin])
-            counted = begin
-            log.add(
-                number, chunk.text[begin:start].decode(errors="replace").replace("\0", "\ufffd")
-            )
+        for number, text in _relevant_lines(chunk):
+            log.add(number, text)
         lines = chunk.first_line + newlines(chunk.text) - chunk.text.endswith(b"\n")
     if lines:
         yield log.parsed(lines)
+
+
+def _relevant_lines(chunk: Chunk) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines with a needle."""
+    text = b"\n" + chunk.text
+    starts: set[int] = set()
+    for needle in _NEEDLES:
+        at = text.find(needle)
+        while at >= 0:
+            starts.add(text.rfind(b"\n", 0, at + 1) + 1)
+            at = text.find(needle, at + 1)
+    number, counted = chunk.first_line - 1, 0
+    for start in sorted(starts):
+        number += newlines(text[counted:start])
+        counted = start
+        line = text[start : end if (end := text.find(b"\n", start)) >= 0 else len(text)]
+        yield number, line.decode(errors="replace").replace("\0", "\ufffd")
 
 
 class _Log:

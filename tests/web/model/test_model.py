@@ -79,6 +79,9 @@ def test_jobs_and_populations_count_per_node(as_alice, new_job):
     assert float(one["predicted_s"]) == pytest.approx(1_100 * 0.002 + 100 / 50)
     assert float(population["operations"]) == (1_000 + 3_000) / 2 + 100
     assert float(population["bytes"]) == 100 * MIB
+    assert f'href="/model/?job={job.pk}"' in as_alice.get(f"/jobs/{job.pk}/").content.decode()
+    population_page = as_alice.get("/populations/?user=alice&last=all").content.decode()
+    assert 'href="/model/?user=alice&amp;last=all"' in population_page
 
 
 def test_runs_and_experiments_of_others_are_not_visible(client, bob, ral):
