@@ -14,7 +14,7 @@ Source: docs/formats.md, "strace"; strace(1), versions 4.5 to 6.
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
@@ -25,15 +25,16 @@ from collectors.experiments.strace_clock import Clock
 from collectors.experiments.strace_exact import Unreadable, read_exactly
 from collectors.experiments.strace_plain import read_plain
 from collectors.experiments.strace_processes import Processes
-from collectors.experiments.strace_records import RECORDS
+from collectors.experiments.strace_records import OTHER, RECORDS
 from collectors.experiments.strace_summary import Summary
 from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.parsed import Account, Parsed, Reject, reject_frame
 from collectors.source import Chunk, Lines, cleaned
-from collectors.tables import SYSTEM_CALLS
+from collectors.tables import REJECTS, SYSTEM_CALLS
 
 WINDOW_S = 10
 _WINDOW_US = WINDOW_S * 1_000_000
+_SLICE = 50_000  # lines
 _PATH = pl.col("path")
 _HEAD = re.compile(
     rb"\A(?:% time +seconds |strace: |"
@@ -46,7 +47,7 @@ PlainReader: TypeAlias = Callable[[pl.DataFrame], pl.DataFrame]
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a chunk: records of plain lines, and all other lines."""
+    """The lines of a chunk: records of plain lines, and all others that are not empty."""
 
     count: int
     plain: pl.DataFrame
@@ -89,8 +90,20 @@ def _split(chunk: Chunk, read_plain: PlainReader) -> _Lines:
         .with_row_index("line", chunk.first_line)
         .cast({"line": pl.Int64})
     )
+    count = lines.height
+    lines = lines.filter(pl.col("text") != "")
     plain = read_plain(lines)
-    return _Lines(lines.height, plain, lines.join(plain, "line", "anti", maintain_order="left"))
+    return _Lines(count, plain, lines.join(plain, "line", "anti", maintain_order="left"))
+
+
+@dataclass(frozen=True)
+class _Odd:
+    """What lines say that were read by themselves."""
+
+    records: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=RECORDS))
+    totals: pl.DataFrame = field(default_factory=SYSTEM_CALLS.empty)  # of summaries
+    rejects: pl.DataFrame = field(default_factory=REJECTS.empty)
+    summary_lines: int = 0  # lines with such totals
 
 
 class _Log:
@@ -104,36 +117,52 @@ class _Log:
 
     def read(self, lines: _Lines) -> Parsed:
         """Read the next lines."""
-        odd, totals, rejects, summary_lines = self._read_odd(lines)
-        records = pl.concat([lines.plain, odd]).sort("line")
+        odd = self._read_odd(lines.odd)
+        records = pl.concat([lines.plain, odd.records]).sort("line")
         times = self._clock.times_us(records["clock"])
         calls = self._processes.calls(records.with_columns(times.alias("time_us")))
         self._has_calls |= calls.height > 0
+        totals, summary_lines = odd.totals, odd.summary_lines
         if self._has_calls:  # -C: the summary counts the same calls
             totals, summary_lines = totals.clear(), 0
-        accepted = calls.height + summary_lines
-        irrelevant = lines.count - accepted - len(rejects)
-        account = Account(lines.count, accepted, len(rejects), irrelevant)
-        return Parsed(pl.concat([_totals(calls), totals]), reject_frame(rejects), account)
+        accepted, rejected = calls.height + summary_lines, odd.rejects.height
+        account = Account(lines.count, accepted, rejected, lines.count - accepted - rejected)
+        return Parsed(pl.concat([_totals(calls), totals]), odd.rejects, account)
 
-    def _read_odd(self, lines: _Lines) -> tuple[pl.DataFrame, pl.DataFrame, list[Reject], int]:
-        """Return records, rows of summaries, rejects, and the number of lines with such rows."""
+    def _read_odd(self, odd: pl.DataFrame) -> _Odd:
+        """Read lines by themselves, some at a time: Python's objects take much memory."""
+        parts = [self._read_some(some) for some in odd.iter_slices(_SLICE)] or [_Odd()]
+        return _Odd(
+            pl.concat([part.records for part in parts]),
+            pl.concat([part.totals for part in parts]),
+            pl.concat([part.rejects for part in parts]),
+            sum(part.summary_lines for part in parts),
+        )
+
+    def _read_some(self, odd: pl.DataFrame) -> _Odd:
         records: list[tuple[object, ...]] = []
         totals: list[dict[str, object]] = []
         rejects: list[Reject] = []
         summary_lines = 0
-        for line, text in lines.odd.iter_rows():
+        for line, text in odd.iter_rows():
             rows = self._summary.read(line, text)
             if rows is not None:
                 summary_lines += bool(rows)
                 totals += [_total(line, *row) for row in rows]
                 continue
             try:
-                records.append((line, *read_exactly(text)))
+                record = read_exactly(text)
             except Unreadable as reason:
                 rejects.append(Reject(line, text, str(reason)))
-        frame = pl.DataFrame(records, RECORDS, orient="row")
-        return frame, SYSTEM_CALLS.frame(totals), rejects, summary_lines
+            else:
+                if record.kind != OTHER or record.clock:
+                    records.append((line, *record))
+        return _Odd(
+            pl.DataFrame(records, RECORDS, orient="row"),
+            SYSTEM_CALLS.frame(totals),
+            reject_frame(rejects),
+            summary_lines,
+        )
 
 
 def _total(line: int, call: str, error: str, count: int) -> dict[str, object]:

@@ -102,7 +102,9 @@ class Processes:
         needs_folder = calls.select(needed=_NEEDS_FOLDER)["needed"]
         if not needs_folder.any():
             return calls
-        folders = pl.DataFrame(self._folders, _FOLDERS, orient="row").sort("line")
+        folders = pl.DataFrame(self._folders, _FOLDERS, orient="row").sort(
+            "line", maintain_order=True
+        )
         relative = calls.filter(needs_folder).join_asof(
             folders, on="line", by="pid", check_sortedness=False
         )
