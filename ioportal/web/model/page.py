@@ -242,8 +242,8 @@ class ModelPage:
             else f"{significant(bandwidth.high / _MEBIBYTE)}"
         )
         return (
-            f"Fitted to {fitted.runs:,} runs: latency {_MS * latency.value:.3g} ms (95 % interval "
-            f"{_MS * latency.low:.3g} to {_MS * latency.high:.3g}), bandwidth "
+            f"Fitted to {fitted.runs:,} runs: latency {_MS * latency.value:.4g} ms (95 % interval "
+            f"{_MS * latency.low:.4g} to {_MS * latency.high:.4g}), bandwidth "
             f"{significant(bandwidth.value / _MEBIBYTE)} MiB/s "
             f"({significant(bandwidth.low / _MEBIBYTE)} to {high}). Standard deviation of the "
             f"residuals: {significant(fitted.residual_s)} s."
