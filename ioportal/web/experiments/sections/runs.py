@@ -15,7 +15,7 @@ from ioportal.analysis.comparison.comparing import compare
 from ioportal.analysis.comparison.results import CONFIDENCE, MIN_RUNS, Scale, Verdict
 from ioportal.analysis.experiments.run_metrics import run_metric
 from ioportal.charts.arms import MOST_ARMS
-from ioportal.reporting.comparison_conclusions import conclusions
+from ioportal.reporting.comparison_conclusions import by_change
 from ioportal.reporting.comparison_sentences import sentence
 from ioportal.reporting.formatting import significant
 from ioportal.studies.models import Run
@@ -175,10 +175,10 @@ class Runs(Section):
                     f"than {MIN_RUNS} runs. The table shows the ratios."
                 )
                 continue
-            found += [
-                f"{arm.name} against {self.page.arms[0].name}: {text}"
-                for text in conclusions(effects)
-            ]
+            against = f"{arm.name} against {self.page.arms[0].name}"
+            found += [f"{against}: {sentence(*pair)}" for pair in by_change(effects)]
+            if not any(effect.is_change for _, effect in effects):
+                found.append(f"{against}: no confirmed change; see the table.")
         if (tests := self._tests) and any(
             self._least_p(sizes) * len(tests) > _P for sizes in tests
         ):
