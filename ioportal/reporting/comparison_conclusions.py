@@ -44,11 +44,14 @@ def conclusions(effects: list[tuple[Metric, Effect]]) -> list[str]:
             for metric, effect in possible
         )
         sentences.append(f"Possible, but not confirmed by the test: {changes}.")
+    if shifted := [pair for pair in effects if pair[1].is_shifted and not pair[1].is_within_margin]:
+        names = ", ".join(lowered(metric.title) for metric, _ in shifted)
+        sentences.append(f"The values differ, but no change of the median is confirmed: {names}.")
     undetected = [
         pair
         for pair in effects
         if pair[1].verdict is Verdict.NO_CHANGE_DETECTED
-        and not (pair[1].is_within_margin or pair[1].is_possible)
+        and not (pair[1].is_within_margin or pair[1].is_possible or pair[1].is_shifted)
     ]
     for is_open, about in (
         (False, "No detectable change (in brackets: what would have been seen)"),

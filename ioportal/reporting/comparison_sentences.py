@@ -69,14 +69,20 @@ def conclusion(metric: Metric, effect: Effect, relative: str = "") -> str:
         return f"{change_in_words(metric, effect)}{relative}{suffix}"
     if effect.verdict is Verdict.EQUIVALENT:
         return f"{within}{relative}"
-    if effect.is_possible:
-        change = change_in_words(metric, effect)
-        return f"possibly {change}{relative}, not confirmed by the test"
+    if effect.is_possible or effect.is_shifted:
+        return _contradictory(metric, effect, relative)
     smallest = smallest_in_words(metric, effect)
     if effect.is_open:
         return f"unknown{relative}; only a change of {smallest} would have been seen"
     seen = f"; {smallest} would have been seen" if smallest else ""
     return f"no detectable change{relative}{seen}"
+
+
+def _contradictory(metric: Metric, effect: Effect, relative: str) -> str:
+    """Return the conclusion if only one of interval and test has a change."""
+    if effect.is_shifted:
+        return f"the values differ{relative}, but a change of the median is not confirmed"
+    return f"possibly {change_in_words(metric, effect)}{relative}, not confirmed by the test"
 
 
 def change_in_words(metric: Metric, effect: Effect) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ _MAX_ZEROS = 0.01  # share of resampled medians at zero above which an effect is
 _SEED = 2016
 _ROUNDING = 1e-12  # relative standard errors below this are rounding errors
 _TAIL = (1 - CONFIDENCE) / 2
+_PERMUTATIONS = 1_000  # 6 runs in each of two arms have fewer
 _NORMAL = float(special.ndtri(1 - _TAIL))
 
 
@@ -257,7 +259,15 @@ def _t_test(level: float, variance: float, freedom: float) -> TestResult:
 
 
 def run_test(first: DaySample, other: DaySample) -> TestResult:
-    """Test whether the values of independent runs differ: Mann-Whitney."""
+    """Test whether the values of independent runs differ: Mann-Whitney, exact for few runs."""
+    values = np.concatenate([first.values, other.values])
+    has_ties = np.unique(values).size < values.size  # scipy's exact test ignores them
+    is_small = comb(values.size, first.values.size) <= _PERMUTATIONS
+    if has_ties and is_small:
+        exact = stats.PermutationMethod(_PERMUTATIONS)
+        return TestResult(
+            float(stats.mannwhitneyu(first.values, other.values, method=exact).pvalue)
+        )
     return TestResult(float(stats.mannwhitneyu(first.values, other.values).pvalue))
 
 

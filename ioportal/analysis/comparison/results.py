@@ -86,12 +86,19 @@ class Effect:
         return not self.low <= (self.scale is Scale.RATIO) <= self.high
 
     @property
+    def is_shifted(self) -> bool:
+        """Whether the corrected test rejects, but the interval of the medians has no change."""
+        if self.verdict not in {Verdict.NO_CHANGE_DETECTED, Verdict.EQUIVALENT}:
+            return False
+        return self.adjusted_p is not None and self.adjusted_p < 1 - CONFIDENCE
+
+    @property
     def is_open(self) -> bool:
         """Whether nothing is detected, but not even a change of twice would have been."""
         return (
             self.verdict is Verdict.NO_CHANGE_DETECTED
             and self.scale is Scale.RATIO
-            and not self.is_possible
+            and not (self.is_possible or self.is_shifted)
             and (self.smallest or 0.0) >= INSENSITIVE
         )
 

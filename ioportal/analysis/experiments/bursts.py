@@ -55,7 +55,8 @@ def bursts(transfers: pl.DataFrame) -> Bursts:
     - pair effective bandwidth = bandwidth / peak: an upper bound of what client and target
       contributed, because a delayed start does not count
     - lag effective bandwidth = b / (end - s) / peak: a lower bound, because waiting counts
-    - aggregate bandwidth of a burst = sum of the bandwidths of its clients
+    - aggregate bandwidth of a burst = sum over its clients of bytes / time from the client's first
+      to its last transfer
     - effective aggregate bandwidth = aggregate bandwidth / (targets x peak)
     - delivered bandwidth = bytes of the burst / time until its last transfer ends
     - mean distance: of all pairs of its clients, sum of the differences of their coordinates
@@ -145,7 +146,7 @@ def _scored(transfers: pl.DataFrame) -> pl.DataFrame:
 def _summary(transfers: pl.DataFrame) -> pl.DataFrame:
     end = (pl.col("start_s") + pl.col("duration_s")).max()
     targets = pl.col("target").n_unique()
-    aggregate = pl.col("bandwidth_bytes_per_s").sum()
+    aggregate = pl.col("aggregate_bytes_per_s")
     summary = transfers.group_by("burst", "size").agg(
         pl.min("start_s"),
         clients=pl.col("client").n_unique(),
@@ -154,15 +155,30 @@ def _summary(transfers: pl.DataFrame) -> pl.DataFrame:
         bytes=pl.col("bytes").sum(),
         makespan_s=end - pl.col("start_s").min(),
         median_s=pl.col("duration_s").median(),
-        aggregate_bytes_per_s=aggregate,
-        effective=aggregate / (targets * pl.col("peak").first()),
+        peak=pl.col("peak").first(),
         straggler_share=(pl.col("slowness") > SLOW).mean(),
     )
     return (
-        summary.with_columns(delivered_bytes_per_s=pl.col("bytes") / pl.col("makespan_s"))
+        summary.join(_client_bandwidths(transfers), on=["burst", "size"])
+        .with_columns(
+            delivered_bytes_per_s=pl.col("bytes") / pl.col("makespan_s"),
+            effective=aggregate / (pl.col("targets") * pl.col("peak")),
+        )
+        .drop("peak")
         .join(_distances(transfers), on=["burst", "size"], how="left")
         .sort("start_s", "size")
     )
+
+
+def _client_bandwidths(transfers: pl.DataFrame) -> pl.DataFrame:
+    """Return the sum of the bandwidths of the clients by burst and size.
+
+    Bytes of a client's transfers, divided by the time from its first to its last.
+    """
+    end = (pl.col("start_s") + pl.col("duration_s")).max()
+    bandwidth = pl.col("bytes").sum() / (end - pl.col("start_s").min())
+    clients = transfers.group_by("burst", "size", "client").agg(bandwidth=bandwidth)
+    return clients.group_by("burst", "size").agg(aggregate_bytes_per_s=pl.col("bandwidth").sum())
 
 
 def _distances(transfers: pl.DataFrame) -> pl.DataFrame:

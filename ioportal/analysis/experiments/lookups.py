@@ -151,11 +151,11 @@ def timeline(windows: pl.DataFrame, width_s: int = WINDOW_S) -> pl.DataFrame:
         width_s: width of the intervals, a multiple of 10 s.
 
     Returns:
-        `second` (after the first interval), `kind` (of `LOOK_UPS`), `ok`, `failed`, by time.
+        `second` (after the first call), `kind` (of `LOOK_UPS`), `ok`, `failed`, by time.
     """
-    start = pl.col("second") // width_s * width_s
+    start = pl.col("second") // width_s * width_s  # after the first call
     return (
-        windows.with_columns(kind=kind_of(pl.col("call")), second=start - start.min())
+        windows.with_columns(kind=kind_of(pl.col("call")), second=start)
         .filter(pl.col("kind").is_in(LOOK_UPS))
         .group_by("second", "kind")
         .agg(ok=_COUNT.filter(~pl.col("failed")).sum(), failed=_COUNT.filter("failed").sum())

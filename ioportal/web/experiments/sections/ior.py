@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ _SET_UP = (  # labels that distinguish tests, if they differ between the runs
     *("api", "file_access", "ordering", "transfer_size", "block_size", "tasks_per_node"),
     "ior_version",
 )
+_FEWEST_RUNS = 3  # for an interval
 _UNIT = Unit.BYTES_PER_SECOND
 _HEADER = (
     *("arm", "operation", "nodes", "set_up", "runs", "mean_bytes_per_s", "low", "high"),
@@ -59,8 +60,9 @@ class Test:
 
     @property
     def mean(self) -> Interval | None:
-        """Mean bandwidth with Student's interval."""
-        return mean_interval(np.array(self.bandwidths, float))
+        """Mean bandwidth with Student's interval; it is not below 0."""
+        mean = mean_interval(np.array(self.bandwidths, float))
+        return mean and replace(mean, low=max(mean.low, 0.0))
 
     def average(self, metric: str) -> float | None:
         """Return the mean of a metric; None: unknown."""
@@ -160,13 +162,13 @@ def _row(test: Test) -> tuple[Any, ...]:
 
 def _cells(test: Test) -> tuple[str, ...]:
     mean = test.mean
-    is_single = len(test.runs) == 1 or mean is None
+    is_few = len(test.runs) < _FEWEST_RUNS
     size, total_s = test.average("bytes"), test.average("total_s")
     return (
         f"{len(test.runs):,}",
         with_unit(mean.value if mean else None, _UNIT),
-        "one run"
-        if is_single or mean is None
+        "too few runs"
+        if is_few or mean is None
         else f"{with_unit(mean.low, _UNIT)} to {with_unit(mean.high, _UNIT)}",
         with_unit(min(test.bandwidths), _UNIT),
         with_unit(max(test.bandwidths), _UNIT),

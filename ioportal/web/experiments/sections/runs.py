@@ -108,9 +108,21 @@ class Runs(Section):
         ]
 
     @cached_property
+    def mixed(self) -> list[str]:
+        """What differs between the runs of an arm: scale, and names of labels."""
+        mixed = []
+        for _, runs in self.page.runs_by_arm:
+            finished = [run for run in runs if run.metrics]
+            names = {name for run in finished for name in run.labels}
+            mixed += [n for n in sorted(names) if len({run.labels.get(n) for run in finished}) > 1]
+            if len({run.scale for run in finished}) > 1:
+                mixed.append("scale")
+        return list(dict.fromkeys(mixed))
+
+    @cached_property
     def comparison(self) -> Comparison | None:
         """The arms compared with the first; None: there are no two to four arms with metrics."""
-        if not _FEWEST_ARMS <= len(self.page.arms) <= MOST_ARMS or not self.metrics:
+        if not _FEWEST_ARMS <= len(self.page.arms) <= MOST_ARMS or not self.metrics or self.mixed:
             return None
         arms = []
         first = 0
@@ -161,6 +173,9 @@ class Runs(Section):
 
     @property
     def _changes(self) -> list[str]:
+        if self.mixed and len(self.page.arms) > 1:
+            names = ", ".join(self.mixed)
+            return [f"The runs of an arm differ in {names}: arms are not compared as a whole."]
         if self.comparison is None:
             return []
         found = []

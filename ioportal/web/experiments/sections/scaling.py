@@ -113,9 +113,13 @@ class ScalingTests(Section):
         if growth is None:
             return f"{arm.name}: no growth of {name} fitted. {arm.scaling.refusal}"
         first, last = levels[0], levels[-1]
+        constant = with_unit(growth.constant, self.metric.unit)
+        part = f"the part beyond a constant {constant}" if growth.constant > 0 else "it"
+        times = f"{significant(last.mean / first.mean)}\N{MULTIPLICATION SIGN}"
         return (
-            f"{arm.name}: {name} grows {_comparison(growth)}, as nodes^{growth.exponent:.2f} "
-            f"({_interval(growth)}), from {self._value(first)} to {self._value(last)}."
+            f"{arm.name}: {name} changes {times}, from {self._value(first)} to "
+            f"{self._value(last)}; {part} grows {_comparison(growth)}, as "
+            f"nodes^{growth.exponent:.2f} ({_interval(growth)})."
         )
 
     def _value(self, level: Level) -> str:
