@@ -22,7 +22,6 @@ class Clock:
 
     def __init__(self) -> None:
         self._kind: str | None = None
-        self._first_us: int | None = None
         self._last_us: int | None = None  # without days
         self._days = 0
 
@@ -33,19 +32,15 @@ class Clock:
             clocks: times as they are written; null: the line has none.
 
         Returns:
-            In microseconds after the first time of the log, at least 0: lines of several processes
-            are not strictly in order. Null: no time, or one of another kind than the first.
+            In microseconds since the epoch, since the midnight before the first line, or since the
+            first line. Null: no time, or one of another kind than the first.
         """
         lines = clocks.alias("clock").to_frame().with_row_index("number")
         known = lines.drop_nulls().with_columns(kind=_KIND.otherwise(pl.lit("relative")))
         if self._kind is None and known.height:
             self._kind = known["kind"][0]
         known = known.filter(pl.col("kind") == pl.lit(self._kind, pl.String))
-        us = self._times_us(known["clock"])
-        if self._first_us is None and us.size:
-            self._first_us = int(us[0])
-        after_first = np.maximum(us - (self._first_us or 0), 0)
-        times = known.select("number", us=pl.Series(after_first, dtype=pl.Int64))
+        times = known.select("number", us=pl.Series(self._times_us(known["clock"]), dtype=pl.Int64))
         return lines.join(times, "number", "left", maintain_order="left")["us"]
 
     def _times_us(self, clocks: pl.Series) -> npt.NDArray[np.int64]:

@@ -142,8 +142,30 @@ def _arms(experiment: Experiment, records: Sequence[RunRecord]) -> dict[str, Arm
 
 def arm_named(experiment: Experiment, name: str) -> Arm:
     """Return the arm of an experiment with a name; create it if there is none."""
-    arm, _ = Arm.objects.get_or_create(experiment=experiment, name=name)
+    last = {"position": experiment.arms.count()}
+    arm, _ = Arm.objects.get_or_create(experiment=experiment, name=name, defaults=last)
     return arm
+
+
+def order_arms(experiment: Experiment, names: Sequence[tuple[int, str]]) -> None:
+    """Rename and order the arms of an experiment, given by key; arms without runs are deleted.
+
+    Raises:
+        Contradiction: two arms would have one name.
+    """
+    if len({name for _, name in names}) < len(names):
+        raise Contradiction("Two arms have the same name.")
+    with transaction.atomic():
+        experiment.arms.filter(runs=None).delete()
+        arms = {arm.pk: arm for arm in experiment.arms.all()}
+        for position, (key, _) in enumerate(names):
+            if key in arms:
+                arms[key].position, arms[key].name = position, f"\N{ZERO WIDTH SPACE}{key}"
+        Arm.objects.bulk_update(arms.values(), ["position", "name"])  # names may be exchanged
+        for key, name in names:
+            if key in arms:
+                arms[key].name = name
+        Arm.objects.bulk_update(arms.values(), ["name"])
 
 
 def _merge(run: Run, name: str, value: Any, *, replace: bool) -> None:

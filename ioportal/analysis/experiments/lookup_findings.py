@@ -119,7 +119,12 @@ def _area(saving: Saving) -> str:
         )
     if saving.removed:
         place = _in(saving.area)
-        names = _listed([entry.path for entry in saving.removed])
+        names = _listed(
+            [
+                f"{entry.path} ({' and '.join(entry.variables)})" if entry.variables else entry.path
+                for entry in saving.removed
+            ]
+        )
         count = len(saving.removed)
         subject = (
             "1 search-path entry causes" if count == 1 else f"{count} search-path entries cause"
@@ -127,8 +132,7 @@ def _area(saving: Saving) -> str:
         pronoun = "it" if count == 1 else "them"
         return (
             f"{text} {subject} {_percent(saving.saved_look_ups, saving.failed)} of the failed "
-            f"look-ups: {names}. Removing {pronoun} from LD_LIBRARY_PATH, "
-            f"PYTHONPATH and PATH saves "
+            f"look-ups: {names}. Removing {pronoun} from the search path saves "
             f"{_percent(saving.saved_look_ups, saving.look_ups)} of all look-ups {place}. "
             "Every opened file stays reachable."
         )

@@ -151,9 +151,9 @@ def timeline(windows: pl.DataFrame, width_s: int = WINDOW_S) -> pl.DataFrame:
         width_s: width of the intervals, a multiple of 10 s.
 
     Returns:
-        `second` (after the first call), `kind` (of `LOOK_UPS`), `ok`, `failed`, by time.
+        `second` (after the first window), `kind` (of `LOOK_UPS`), `ok`, `failed`, by time.
     """
-    start = pl.col("second") // width_s * width_s  # after the first call
+    start = (pl.col("second") - pl.col("second").min()) // width_s * width_s
     return (
         windows.with_columns(kind=kind_of(pl.col("call")), second=start)
         .filter(pl.col("kind").is_in(LOOK_UPS))

@@ -32,6 +32,12 @@ _MODULE = r"^(\w+?)(?:module)?(?:\.(?:cpython-|abi3|pypy)[-\w]*)?(?:\.(?:so|py|p
 _SOURCE = r"^(\w+)(?:\.[-\w]+)?\.py[co]?$"
 _DEEPEST_PACKAGE = 8  # levels of packages below an entry
 
+# Variables with the search paths of libraries, Python modules and programs.
+LIBRARY_PATH, PYTHON_PATH, PROGRAM_PATH = "LD_LIBRARY_PATH", "PYTHONPATH", "PATH"
+_VARIABLE_SHARE = 0.1  # of an entry's wasted look-ups
+# What Python looks for at its start, to find its own installation: in no search path.
+_OWN_PLACES = ("os", "os.py", "os.pyc", "lib-dynload", "pyvenv.cfg")
+
 # What is searched even if the first entry has it: libraries and modules.
 _SEARCHED_NAME = r"\.so(?:\.[0-9.]+)?$|\.py[co]?$"
 
@@ -52,7 +58,9 @@ class Searches:
             other entry.
         entries: `entry`, `area`, `failed`, `wasted`, `wasted_open`, `found`, `names` (wasted ones),
             `duration_s` (wasted), `first_line` (of the first wasted look-up), `needed` (names),
-            `examples` (needed names); one row per entry with wasted look-ups, most first.
+            `examples` (needed names), `variables` (with the search path, by the names looked up);
+            one row per entry with wasted look-ups, most first. What Python looks for to find its
+            own installation is left out.
     """
 
     attempts: pl.DataFrame
@@ -66,6 +74,7 @@ class Entry:
     path: str
     look_ups: int
     opens: int
+    variables: tuple[str, ...] = ()  # whose search path has it, by the names looked up there
     needed: int = 0  # names that exist in this entry only
     examples: tuple[str, ...] = ()
 
@@ -123,6 +132,9 @@ def searches(look_ups: pl.DataFrame) -> Searches:
             is_searched=(
                 pl.col("path").str.contains(_SEARCHED_NAME) | (pl.col("kind") == "execute")
             ).any(),
+            is_source=pl.col("path").str.contains(r"\.py[co]?$").any(),
+            is_library=pl.col("path").str.contains(r"\.so(?:\.|$)").any(),
+            is_program=(pl.col("kind") == "execute").any(),
         )
         .sort("first_line")
     )
@@ -189,6 +201,12 @@ def _rated(attempts: pl.DataFrame) -> pl.DataFrame:
         owner=_ENTRY.filter(~_FAILED).first(),
         entries=_ENTRY.n_unique(),
         is_name_searched=pl.col("is_searched").any(),
+        variable=pl.when(pl.col("is_source").any())
+        .then(pl.lit(PYTHON_PATH))
+        .when(pl.col("is_library").any())
+        .then(pl.lit(LIBRARY_PATH))
+        .when(pl.col("is_program").any())
+        .then(pl.lit(PROGRAM_PATH)),
     )
     found_elsewhere = (pl.col("owners") > 1) | (pl.col("owner") != _ENTRY)
     return (
@@ -200,11 +218,22 @@ def _rated(attempts: pl.DataFrame) -> pl.DataFrame:
             & (pl.col("is_name_searched") | (pl.col("entries") > 1)),
         )
         .drop("owners", "owner", "entries", "is_searched", "is_name_searched")
+        .drop("is_source", "is_library", "is_program")
     )
 
 
 def _entries(attempts: pl.DataFrame) -> pl.DataFrame:
     is_wasted, needed = pl.col("is_wasted"), _NAME.filter("is_needed")
+    variables = (
+        attempts.filter("is_wasted")
+        .group_by("entry", "variable")
+        .agg(share=_COUNT.sum())
+        .with_columns(pl.col("share") / pl.col("share").sum().over("entry"))
+        .filter(pl.col("share") >= _VARIABLE_SHARE)
+        .sort("share", "variable", descending=True)
+        .group_by("entry", maintain_order=True)
+        .agg(variables=pl.col("variable").drop_nulls())
+    )
     return (
         attempts.group_by("entry")
         .agg(
@@ -216,10 +245,13 @@ def _entries(attempts: pl.DataFrame) -> pl.DataFrame:
             names=_NAME.filter(is_wasted).n_unique(),
             duration_s=pl.col("duration_s").filter(is_wasted).sum(),
             first_line=_LINE.filter(is_wasted).min(),
+            is_own_place=_NAME.filter(is_wasted).is_in(_OWN_PLACES).all(),
             needed=needed.n_unique(),
             examples=needed.unique(maintain_order=True).head(NAMES_SHOWN),
         )
-        .filter(pl.col("wasted") > 0)
+        .filter(pl.col("wasted") > 0, ~pl.col("is_own_place"))
+        .drop("is_own_place")
+        .join(variables, "entry", "left")
         .sort("wasted", "entry", descending=[True, False])
     )
 
@@ -247,7 +279,8 @@ def saving(look_ups: pl.DataFrame, found: Searches, area: str) -> Saving:
     for row in large.iter_rows(named=True):
         lost = owners.lost_without(row["entry"])
         entry = Entry(
-            row["entry"], row["wasted"], row["wasted_open"], len(lost), tuple(lost[:NAMES_SHOWN])
+            *(row["entry"], row["wasted"], row["wasted_open"], tuple(row["variables"] or ())),
+            *(len(lost), tuple(lost[:NAMES_SHOWN])),
         )
         if lost:
             blocked.append(entry)

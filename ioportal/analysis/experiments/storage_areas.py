@@ -12,7 +12,7 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LUSTRE, NFS, CVMFS = "Lustre", "NFS", "CVMFS"
+LUSTRE, GPFS, NFS, CVMFS, SHARED = "Lustre", "GPFS", "NFS", "CVMFS", "Shared storage"
 SYSTEM, KERNEL, LOCAL = "System", "Kernel", "Local temporary"
 WORKING_DIRECTORY = "Working directory"
 RELATIVE = "Relative paths"
@@ -23,7 +23,9 @@ NODE_AREAS = frozenset({SYSTEM, KERNEL, LOCAL})
 
 # Usual places; a site or an experiment may declare its own.
 USUAL_PREFIXES = {
-    **dict.fromkeys(("/lustre", "/scratch", "/work", "/gpfs", "/pscratch", "/p"), LUSTRE),
+    "/lustre": LUSTRE,
+    "/gpfs": GPFS,
+    **dict.fromkeys(("/scratch", "/work", "/pscratch", "/p"), SHARED),
     **dict.fromkeys(("/sw", "/nfs", "/home", "/ccs", "/autofs", "/users", "/project"), NFS),
     "/cvmfs": CVMFS,
     **dict.fromkeys(("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/etc", "/opt"), SYSTEM),

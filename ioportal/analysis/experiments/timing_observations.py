@@ -22,11 +22,12 @@ _MIB = 2**20
 _ORDER = (
     "identical-counters",
     "other-events",
+    "share-of-one",
     "reads-and-wall-time",
+    "implausible-throughput",
     "reads-and-bytes",
     "equal-cpu",
     "same-reads",
-    "implausible-throughput",
     "wasted-bytes",
     "more-than-wall-time",
     "failed-operations",
@@ -56,6 +57,7 @@ def observations(
     every = [
         *_pairs(timings),
         *_events(timings),
+        *(_share(timings[0]) if len(timings) == 1 else ()),
         *(each for one in timings for each in _of_one(one, plausible_bytes_per_s)),
         *_missing_counters(timings),
         *_equal_cpu(timings),
@@ -172,6 +174,20 @@ def _events(timings: Sequence[Timing]) -> Iterator[Observation]:
             f"The number of events is not in the files of {unknown}.",
             is_doubt=True,
         )
+
+
+def _share(timing: Timing) -> Iterator[Observation]:
+    """Yield the part of the run in reads, if there is no arm to compare with."""
+    if timing.read_share is None or not timing.read_operations:
+        return
+    size = (timing.read_bytes or 0) / timing.read_operations
+    yield Observation(
+        "share-of-one",
+        f"{timing.name} spent {timing.read_share:.0%} of its wall time in "
+        f"{timing.read_operations:,.0f} reads of {size / 1024:,.1f} KiB on average. Upload a run "
+        "with another set-up as a second arm to compare.",
+        is_doubt=False,
+    )
 
 
 def _of_one(timing: Timing, plausible_bytes_per_s: float) -> Iterator[Observation]:

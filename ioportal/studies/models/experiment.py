@@ -74,6 +74,11 @@ class Experiment(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_shared_by_link(self) -> bool:
+        """Whether users opened the link."""
+        return self.readers.exists()
+
     def choose_slug(self) -> None:
         """Set the slug from the name; a number is added if it is taken."""
         base = slugify(self.name)[:_SLUG_CHARACTERS] or "experiment"
@@ -91,9 +96,10 @@ class Arm(models.Model):
 
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="arms")
     name = models.CharField(max_length=80)
+    position = models.IntegerField(default=0)  # the first arm is the reference
 
     class Meta:
-        ordering = ["pk"]  # in order of their first run
+        ordering = ["position", "pk"]  # of the same position: in order of their first run
         constraints = [
             models.UniqueConstraint(name="arm_identity", fields=["experiment", "name"]),
         ]
@@ -157,7 +163,7 @@ class SystemCallWindow(models.Model):
     """System calls of a run in 10 s."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="system_call_windows")
-    second = models.BigIntegerField()  # after the first call
+    second = models.BigIntegerField()  # of the log's clock (`tables.SYSTEM_CALLS`)
     call = models.CharField(max_length=32)
     failed = models.BooleanField()
     count = models.BigIntegerField()

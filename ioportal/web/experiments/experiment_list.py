@@ -31,11 +31,12 @@ class ExperimentList:
 
     @cached_property
     def experiments(self) -> QuerySet[Experiment]:
-        """The experiments with their numbers of arms and runs."""
+        """The experiments with runs, and their numbers of arms and runs."""
         visible = Experiment.objects.visible_to(self._user).select_related("owner")
-        return visible.annotate(
+        counted = visible.annotate(
             arm_count=Count("arms", distinct=True), run_count=Count("runs", distinct=True)
         )
+        return counted.filter(run_count__gt=0).order_by("-created_at", "-pk")
 
     @cached_property
     def page(self) -> Page[Experiment]:

@@ -13,8 +13,10 @@ from ioportal.ingest.models import Upload
 from ioportal.studies.experiments import (
     ARM_CHARACTERS,
     NAME_CHARACTERS,
+    Contradiction,
     arm_named,
     named_experiment,
+    order_arms,
 )
 from ioportal.studies.models import Experiment, Run
 from ioportal.visible_text import storable
@@ -134,6 +136,13 @@ class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
     def __init__(self, user: User, data: QueryDict | None = None, **options: Any) -> None:
         super().__init__(data, **options)
         self._user = user
+        if not user.is_staff:
+            own = sorted(
+                {*(group.name for group in user.groups.all()), self.instance.project} - {""}
+            )
+            self.fields["project"].widget = forms.Select(
+                choices=[("", "none"), *((name, name) for name in own)]
+            )
 
     def clean_project(self) -> str:
         """Users may share with their own projects only."""
@@ -144,6 +153,37 @@ class ExperimentForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         return project
 
 
+class ArmsForm(forms.Form):
+    """Names of the arms, and their order; the first is the reference."""
+
+    def __init__(self, experiment: Experiment, data: QueryDict | None = None) -> None:
+        super().__init__(data)
+        self._experiment = experiment
+        self._arms = list(experiment.arms.all())
+        for number, arm in enumerate(self._arms, 1):
+            self.fields[f"name_{arm.pk}"] = forms.CharField(
+                label=f"Arm {number}", initial=arm.name, max_length=ARM_CHARACTERS
+            )
+            self.fields[f"place_{arm.pk}"] = forms.IntegerField(
+                label="Place", initial=number, min_value=1, max_value=len(self._arms)
+            )
+
+    def clean(self) -> dict[str, Any]:
+        """Store names and order."""
+        values: dict[str, Any] = super().clean() or {}
+        if self.errors:
+            return values
+        in_order = sorted(self._arms, key=lambda arm: (values[f"place_{arm.pk}"], arm.pk))
+        try:
+            order_arms(
+                self._experiment,
+                [(arm.pk, storable(values[f"name_{arm.pk}"])) for arm in in_order],
+            )
+        except Contradiction as error:
+            raise ValidationError(str(error)) from error
+        return values
+
+
 class RunForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     """What a person knows about a run: state, events, labels, recipe, notes."""
 
@@ -151,6 +191,8 @@ class RunForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run 
     job = forms.CharField(
         label="Batch job", required=False, help_text="Its id, or the URL of its page."
     )
+    events = forms.IntegerField(min_value=0, max_value=2**62, required=False)
+    panda_id = forms.IntegerField(label="PanDA id", min_value=1, max_value=2**62, required=False)
     labels = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 3}),
@@ -166,7 +208,6 @@ class RunForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run 
     class Meta:
         model = Run
         fields = ("state", "events", "panda_id", "notes")
-        labels = {"panda_id": "PanDA id"}
         widgets = {"notes": forms.Textarea({"rows": 3})}
 
     field_order = ("arm", "state", "events", "job", "panda_id", "labels", *_RECIPE, "notes")

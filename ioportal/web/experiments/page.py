@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ioportal.web.experiments.sections.section import Export, Section
 
 _REJECTS_SHOWN = 5
+_FINDINGS_SHOWN = 3  # of each section, at the head of the page
 
 
 class ExperimentPage:
@@ -64,9 +65,13 @@ class ExperimentPage:
         return [section for section in sections if section.is_present]
 
     @property
-    def findings(self) -> list[tuple[Section, str]]:
-        """The first conclusion of each section."""
-        return [(section, section.findings[0]) for section in self.sections if section.findings]
+    def findings(self) -> list[tuple[Section, list[str]]]:
+        """The first conclusions of each section."""
+        return [
+            (section, section.findings[:_FINDINGS_SHOWN])
+            for section in self.sections
+            if section.findings
+        ]
 
     @property
     def loading(self) -> QuerySet[Upload]:

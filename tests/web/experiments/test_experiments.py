@@ -216,3 +216,36 @@ def test_too_few_runs_for_the_number_of_tests_are_pointed_out(as_alice, send):
 
     advice = "3 tests of so few runs cannot confirm a change, however large it is: repeat each arm"
     assert f"{advice} at least 5 times." in words_of(as_alice.get(PAGE))
+
+
+def test_arms_are_renamed_and_ordered(as_alice, send):
+    send(as_alice)
+    before, after = Experiment.objects.get().arms.all()
+    form = {
+        "arms": "yes",
+        f"name_{before.pk}": "after",
+        f"place_{before.pk}": 2,
+        f"name_{after.pk}": "before",
+        f"place_{after.pk}": 1,
+    }
+    as_alice.post(f"{PAGE}edit/", form)
+
+    assert [arm.pk for arm in Experiment.objects.get().arms.all()] == [after.pk, before.pk]
+    assert "after against before: Wall time rose 1.98" in words_of(as_alice.get(PAGE))
+    same = as_alice.post(f"{PAGE}edit/", form | {f"name_{after.pk}": "after"})
+    assert "Two arms have the same name." in words_of(same)
+
+
+def test_an_upload_without_a_file_shows_the_form(as_alice):
+    response = as_alice.post("/experiments/upload/", {"experiment": "x", "declared": "null"})
+
+    assert response.status_code == 400
+    assert "Select at least one file." in words_of(response)
+
+
+def test_runs_of_different_set_ups_are_not_compared_as_a_whole(as_alice, send):
+    send(as_alice, RUNS.replace("b1,dcap,local", "b1,dcap,remote"))
+
+    page = words_of(as_alice.get(PAGE))
+    assert "The runs of an arm differ in locality: arms are not compared as a whole." in page
+    assert "Wall time fell" not in page

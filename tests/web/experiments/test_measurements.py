@@ -35,7 +35,7 @@ def rows(as_alice):
 def test_a_scaling_test_has_a_fitted_growth_and_names_its_outlier(load, rows):
     page = load("runs", "scaling.csv")
 
-    assert "duration grows less than in proportion to the nodes" in page
+    assert "grows less than in proportion to the nodes" in page
     assert "scaling 18 is an outlier" in page
     [growth] = rows("scaling/growth")
     assert float(growth["low"]) < 0.6 < float(growth["high"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
@@ -17,7 +18,11 @@ from ioportal.analysis.experiments.storage_timing import (
     ratios,
     timing,
 )
-from ioportal.analysis.experiments.timing_observations import PLAUSIBLE_BYTES_PER_S, observations
+from ioportal.analysis.experiments.timing_observations import (
+    PLAUSIBLE_BYTES_PER_S,
+    Observation,
+    observations,
+)
 from ioportal.analysis.metrics import Unit
 from ioportal.charts.experiments import storage_timing as charts
 from ioportal.reporting.formatting import UNKNOWN, human, percent, significant
@@ -29,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ioportal.analysis.experiments.storage_timing import Row, Timing
-    from ioportal.analysis.experiments.timing_observations import Observation
     from ioportal.studies.models import Run
 
 MOST_COLUMNS = 6  # arms or runs next to each other
@@ -122,7 +126,20 @@ class StorageTiming(Section):
     @cached_property
     def observations(self) -> list[Observation]:
         """Findings and unsupported conclusions."""
-        return observations(self.timings, self.plausible_mb_per_s * _MEGABYTE)
+        found = observations(self.timings, self.plausible_mb_per_s * _MEGABYTE)
+        return [*self._repeated, *found]
+
+    @property
+    def _repeated(self) -> Iterator[Observation]:
+        """Yield the runs of an arm that repeat another run."""
+        for arm, runs in self.page.runs_by_arm:
+            for first, other in combinations([run for run in runs if run.counters], 2):
+                if first.counters == other.counters:
+                    text = (
+                        f"{arm.name}: runs {first.name} and {other.name} have identical counters. "
+                        "They are one run: delete one of them."
+                    )
+                    yield Observation("repeated-run", text, is_doubt=True)
 
     @property
     def findings(self) -> list[str]:

@@ -13,7 +13,7 @@ from ioportal.studies.models import Experiment
 from ioportal.studies.models.experiment import share_key
 from ioportal.web.common import exports
 from ioportal.web.experiments.experiment_list import COLUMNS, ExperimentList
-from ioportal.web.experiments.forms import ExperimentForm
+from ioportal.web.experiments.forms import ArmsForm, ExperimentForm
 from ioportal.web.experiments.page import ExperimentPage
 
 if TYPE_CHECKING:
@@ -70,12 +70,17 @@ def edit(request: UserRequest, slug: str) -> HttpResponse:
         stored.readers.clear()
         messages.success(request, "The earlier link is invalid now.")
         return redirect("edit_experiment", slug)
-    form = ExperimentForm(request.user, request.POST or None, instance=stored)
+    has_arms = "arms" in request.POST
+    arms = ArmsForm(stored, request.POST if has_arms else None)
+    form = ExperimentForm(request.user, None if has_arms else request.POST or None, instance=stored)
+    if has_arms and arms.is_valid():
+        messages.success(request, "Saved.")
+        return redirect("experiment", slug)
     if form.is_valid():
         form.save()
         messages.success(request, "Saved.")
         return redirect("experiment", slug)
-    context = {"section": "experiments", "form": form, "experiment": stored}
+    context = {"section": "experiments", "form": form, "arms": arms, "experiment": stored}
     return render(request, "experiments/form.html", context)
 
 

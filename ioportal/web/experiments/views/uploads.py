@@ -39,7 +39,7 @@ def new(request: UserRequest) -> HttpResponse:
             form.add_error("content", str(error))
         else:
             return _addresses(upload) if form.cleaned_data["declared"] else _loading(upload)
-    if request.POST.get("declared"):
+    if form.cleaned_data.get("declared"):
         return JsonResponse({"errors": form.errors}, status=400)
     return _form(request, form)
 
