@@ -17,7 +17,7 @@ from collectors.batch import localtime
 from collectors.batch.records import Row, is_json, parts
 from collectors.batch.values import INT64_MAX, Unreadable, quoted
 from collectors.experiments.numbers import amount
-from collectors.experiments.run_rows import FAILED, FINISHED, run_row
+from collectors.experiments.run_rows import FAILED, FINISHED, check_number, run_row
 from collectors.experiments.storage_timing import MEBIBYTE, Counters, counter, dashed
 from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.json_stream import Element, Members, elements
@@ -187,7 +187,7 @@ class _Report:
         text = self._input.get("EventsRead", "")
         if self._input.get("InputType") == _PRIMARY and text:
             events = self._number(text, "EventsRead")
-            self._events = (self._events or 0) + int(events or 0)
+            self._events = min((self._events or 0) + int(events or 0), INT64_MAX)
 
     def _add_metric(self, name: str, value: str) -> None:
         if self._summary == _STORAGE:
@@ -234,7 +234,7 @@ class _Report:
                 )
             )
         except Unreadable as error:
-            self._rejects.append(Reject(line, "", str(error)))
+            self._add_reject(Reject(line, "", str(error)))
 
     def _add_label(self, name: str, value: str) -> None:
         if 0 < len(name) <= _LONGEST_NAME and len(self._labels) < _LONGEST_NAME:
@@ -245,7 +245,11 @@ class _Report:
         return self._parser.CurrentLineNumber
 
     def _reject(self, reason: str, text: str = "") -> None:
-        self._rejects.append(Reject(self._line, text, reason))
+        self._add_reject(Reject(self._line, text, reason))
+
+    def _add_reject(self, reject: Reject) -> None:
+        self._rejects.append(reject)
+        check_number(self._rejects)
 
     def _row(self) -> Row:
         protocol = self._counters.protocol

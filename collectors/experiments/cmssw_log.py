@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from collectors.batch.values import Unreadable
-from collectors.experiments.run_rows import FAILED, run_row
+from collectors.experiments.run_rows import FAILED, check_number, run_row
 from collectors.experiments.storage_timing import Counters, counter
 from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed, Reject
@@ -97,6 +97,7 @@ class _Log:
             is_accepted = self._read(text)
         except Unreadable as error:
             self._rejects.append(Reject(number, text[:REJECT_TEXT_CHARACTERS], str(error)))
+            check_number(self._rejects)
         else:
             self._accepted += is_accepted
             self._first_line = self._first_line or number * is_accepted

@@ -5,6 +5,7 @@ import re
 from collectors.batch.values import Unreadable, quoted
 
 LARGEST = 1e15  # of any count, byte or second; a double holds it exactly
+SMALLEST = 1e-12  # of any such number other than 0
 
 _NUMBER = re.compile(r"[+-]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _UNKNOWN = re.compile(r"[+-]?(?:nan|inf(?:inity)?)", re.IGNORECASE | re.ASCII)

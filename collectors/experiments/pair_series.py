@@ -19,6 +19,7 @@ _POSITIONS = ("x", "y", "z")
 _LONGEST_NAME = 64
 _TIMES_S = (-1e12, 1e12)
 _LONGEST_S = 1e7
+_SHORTEST_S = 1e-6
 _LARGEST_BYTES = 2.0**53
 
 
@@ -126,7 +127,7 @@ def _flaw(texts: dict[str, pl.Expr], number: dict[str, pl.Expr]) -> pl.Expr:
         "time is not a number of seconds": number["time"].is_between(*_TIMES_S),
         "bytes is not a whole number from 0 to 2^53": size.is_between(0, _LARGEST_BYTES)
         & (size.floor() == size),
-        "seconds is not a number above 0": (number["seconds"] > 0)
+        "seconds is not a number above 0": (number["seconds"] >= _SHORTEST_S)
         & (number["seconds"] <= _LONGEST_S),
         "a position is not a number": pl.all_horizontal(is_known),
     }

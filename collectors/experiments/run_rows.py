@@ -5,9 +5,20 @@ from datetime import datetime
 
 from collectors.batch.records import Row
 from collectors.experiments.storage_timing import Counter
+from collectors.parsed import Reject, SourceUnavailable
 
 FINISHED, FAILED, HUNG = "finished", "failed", "hung"
 LABEL_CHARACTERS = 200
+MOST_REJECTS = 10_000
+
+
+def check_number(rejects: Sequence[Reject]) -> None:
+    """Raise `SourceUnavailable` if a file of one run has too many rejects for the memory."""
+    if len(rejects) > MOST_REJECTS:
+        raise SourceUnavailable(
+            f"More than {MOST_REJECTS:,} unreadable counters, the first in line "
+            f"{rejects[0].line:,}: {rejects[0].reason}. Check the file."
+        )
 
 
 def run_row(
@@ -38,13 +49,13 @@ def run_row(
     return {
         "line": line,
         "arm": "",
-        "run": run,
+        "run": _storable(run),
         "state": state,
         "started_at": started_at,
         "scale": None,
         "events": events,
         "labels": [
-            {"name": name, "value": text[:LABEL_CHARACTERS]}
+            {"name": _storable(name), "value": _storable(text[:LABEL_CHARACTERS])}
             for name, text in (labels or {}).items()
         ],
         "metrics": [
@@ -54,3 +65,8 @@ def run_row(
         "counters": list(counters),
         "markers": list(markers),
     }
+
+
+def _storable(text: str) -> str:
+    """Replace NUL characters and lone surrogates, which frames and databases do not accept."""
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")

@@ -16,6 +16,7 @@ from collectors.batch import localtime
 from collectors.batch.records import Record, Row, is_json, numbered_lines, parts
 from collectors.batch.values import INT64_MAX, Unreadable, quoted
 from collectors.experiments import units
+from collectors.experiments.numbers import LARGEST, SMALLEST
 from collectors.format import EXPERIMENT_OPTIONS, Format
 from collectors.json_stream import Element, elements
 from collectors.parsed import Parsed
@@ -311,6 +312,8 @@ def _number(cell: str | float, title: str) -> float:
         raise Unreadable(f"{title} {quoted(str(cell))} is not a finite number")
     if number < 0:
         raise Unreadable(f"{title} {quoted(str(cell))} is negative")
+    if number > LARGEST or 0 < number < SMALLEST:
+        raise Unreadable(f"{title} {quoted(str(cell))} is not between {SMALLEST:g} and {LARGEST:g}")
     return number
 
 

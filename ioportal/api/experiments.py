@@ -13,6 +13,7 @@ from django.urls import reverse
 from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field, field_validator
 
+from collectors.experiments.numbers import LARGEST
 from collectors.formats import BY_NAME
 from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, problems
@@ -44,7 +45,7 @@ _TEXTS = 200  # labels, metrics or steps of a run
 
 router = Router(tags=["Experiments"])
 
-_Number = Annotated[float, Field(strict=True, ge=-1e300, le=1e300)]
+_Number = Annotated[float, Field(strict=True, ge=-LARGEST, le=LARGEST)]
 
 _FILE = {
     "requestBody": {
@@ -83,7 +84,7 @@ class RunBody(Schema):
     arm: str = Field("", max_length=ARM_CHARACTERS, examples=["before"])
     state: Literal[("", *Run.State.values)] = ""  # type: ignore[valid-type]
     started_at: Moment | None = None
-    scale: float | None = Field(None, ge=0, le=1e12, strict=True, description="Nodes")
+    scale: float | None = Field(None, ge=0, le=LARGEST, strict=True, description="Nodes")
     events: int | None = Field(None, ge=0, lt=2**63, strict=True)
     labels: dict[str, str] = Field({}, max_length=_TEXTS, examples=[{"protocol": "xroot"}])
     metrics: dict[str, _Number] = Field({}, max_length=_TEXTS, examples=[{"wall_s": 674.95}])

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 import structlog
 from django.conf import settings
-from django.db import connection, transaction
-from django.db.models import F, Sum
-from django.db.models.functions import Length
+from django.db import DatabaseError, connection, transaction
+from django.db.models import Count, F, Sum
+from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 
 from collectors import tables
@@ -40,6 +40,12 @@ _MOST_ATTEMPTS = 3
 _PROGRESS_S = 1.0
 _KEEP = timedelta(days=1)  # of uploads that were never completed
 _FILES = 10_000
+_UNFINISHED_SIZES = 2  # of an upload, together
+_UNFINISHED = 20  # uploads of a user that are not loaded yet
+_FAULT = (
+    "The portal failed to read it; the fault is in its log. Nothing was loaded. Check that the "
+    "file is complete, or ask an administrator."
+)
 
 
 class Invalid(Exception):  # noqa: N818  (a decision about the request)
@@ -59,11 +65,28 @@ def declare(upload: Upload, files: Sequence[tuple[str, int]]) -> list[UploadFile
             f"{settings.UPLOAD_BYTES / 1e9:,.1f} GB. Compress them with gzip or zstd, or ask an "
             "administrator to load them with manage.py ingest."
         )
+    _check_unfinished(upload, total)
     upload.save()
-    return [
-        UploadFile.objects.create(upload=upload, name=storable(name)[-255:], size_bytes=size)
+    return UploadFile.objects.bulk_create(
+        UploadFile(upload=upload, name=storable(name)[-255:], size_bytes=size)
         for name, size in files
-    ]
+    )
+
+
+def _check_unfinished(upload: Upload, size_bytes: int) -> None:
+    """Limit what the database stores of a user before it is loaded."""
+    unfinished = Upload.objects.filter(owner=upload.owner).exclude(
+        state__in=[Upload.State.LOADED, Upload.State.FAILED]
+    )
+    waiting = unfinished.aggregate(
+        uploads=Count("pk", distinct=True), size=Coalesce(Sum("files__size_bytes"), 0)
+    )
+    too_many = waiting["uploads"] >= _UNFINISHED
+    if too_many or waiting["size"] + size_bytes > _UNFINISHED_SIZES * settings.UPLOAD_BYTES:
+        raise Invalid(
+            f"You have {waiting['uploads']:,} uploads that are not loaded yet. Wait until they "
+            "are; interrupted uploads are deleted after a day."
+        )
 
 
 def receive_part(file: UploadFile, number: int, content: bytes) -> None:
@@ -73,7 +96,7 @@ def receive_part(file: UploadFile, number: int, content: bytes) -> None:
     expected = min(PART_BYTES, file.size_bytes - number * PART_BYTES)
     if number < 0 or len(content) != expected:
         raise Invalid(f"Part {number} of {file.name} has {len(content):,} bytes, not {expected:,}.")
-    UploadPart.objects.get_or_create(file=file, number=number, defaults={"content": content})
+    UploadPart.objects.update_or_create(file=file, number=number, defaults={"content": content})
 
 
 def receive(file: UploadFile, chunks: Iterable[bytes]) -> None:
@@ -137,6 +160,11 @@ def _load(upload: Upload) -> None:
             loaded = _load_files(upload, paths)
     except (Refused, SourceUnavailable) as error:
         _finish(upload, Upload.State.FAILED, str(error))
+    except (DatabaseError, OSError):
+        raise  # of the worker, not of the file: it is loaded again
+    except Exception:  # any file may show an unknown fault, and the next ones must not wait for it
+        log.exception("upload_failed", upload=str(upload.pk))
+        _finish(upload, Upload.State.FAILED, _FAULT)
     else:
         _finish(upload, Upload.State.LOADED, _account(loaded))
 

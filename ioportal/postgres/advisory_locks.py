@@ -22,6 +22,7 @@ class Lock(IntEnum):
     STAGE = 7_310  # the second key is the stage
     FLAG_CREATION = 7_311
     ALERTS = 7_312
+    EXPERIMENTS = 7_313  # addition of experiments
 
 
 class Busy(Exception):  # noqa: N818  (a result)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
 from collectors import tables
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.studies.models import (
     Arm,
     Experiment,
@@ -71,6 +73,7 @@ class RunRecord:
 _VALUES = tuple(each.name for each in fields(RunRecord) if each.name not in {"name", "arm"})
 
 
+@transaction.atomic
 def named_experiment(
     name: str, owner: User | None = None, *, simulated: bool = False
 ) -> Experiment:
@@ -78,6 +81,9 @@ def named_experiment(
     mine = Experiment.objects.filter(owner=owner)
     known = mine.filter(slug=name).first() or mine.filter(name=name).first()
     if known:
+        return known
+    hold(Lock.EXPERIMENTS)  # others choose slugs, or create it, at the same time
+    if known := mine.filter(name=name).first():
         return known
     experiment = Experiment(name=name[:NAME_CHARACTERS], owner=owner, simulated=simulated)
     experiment.choose_slug()
@@ -113,8 +119,9 @@ def record_runs(
     Experiment.objects.select_for_update().get(pk=experiment.pk)
     arms = _arms(experiment, records)
     names = [record.name[:NAME_CHARACTERS] for record in records]
-    if repeated := next((name for name in names if names.count(name) > 1), None):
-        raise Contradiction(f"Two records have the run name {repeated!r}. Give each its own name.")
+    [(most_frequent, times)] = Counter(names).most_common(1) or [("", 0)]
+    if times > 1:
+        raise Contradiction(f"Two records have the run name {most_frequent!r}. Rename one.")
     known = {run.name: run for run in experiment.runs.filter(name__in=names)}
     new, changed = [], []
     for name, record in zip(names, records, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -65,7 +66,7 @@ class UploadForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
         required=False,
         help_text="Plain, gzip or zstd. Several files are parts of one run, as of strace -ff.",
     )
-    declared = forms.JSONField(required=False, widget=forms.HiddenInput)  # [[name, size], ...]
+    declared = forms.CharField(required=False, widget=forms.HiddenInput)  # [[name, size], ...]
 
     class Meta:
         model = Upload
@@ -98,10 +99,10 @@ class UploadForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
 
     def clean_declared(self) -> list[tuple[str, int]]:
         """Return names and sizes of files that follow in parts."""
-        declared = self.cleaned_data["declared"] or []
         try:
+            declared = json.loads(self.cleaned_data["declared"] or "[]") or []
             return [(str(name), int(size)) for name, size in declared]
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValidationError("Expected a list of names and sizes.") from error
 
     def clean(self) -> dict[str, Any]:

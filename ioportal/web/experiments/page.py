@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Max, Min
+from django.db.models import Max, Min, Window
+from django.db.models.functions import RowNumber
 from django.urls import reverse
 
 from ioportal.charts.arms import LOOKS
-from ioportal.ingest.models import Segment, Upload
+from ioportal.ingest.models import Reject, Segment, Upload
 from ioportal.studies.models import Experiment
 from ioportal.web.experiments.sections import SECTIONS
 
@@ -46,7 +48,10 @@ class ExperimentPage:
     @cached_property
     def runs_by_arm(self) -> list[tuple[Arm, list[Run]]]:
         """The runs of each arm."""
-        return [(arm, [run for run in self.runs if run.arm_id == arm.pk]) for arm in self.arms]
+        runs: dict[int, list[Run]] = {arm.pk: [] for arm in self.arms}
+        for run in self.runs:
+            runs[run.arm_id].append(run)
+        return [(arm, runs[arm.pk]) for arm in self.arms]
 
     @property
     def looks(self) -> dict[int, int]:
@@ -82,8 +87,13 @@ class ExperimentPage:
     @property
     def files(self) -> list[tuple[Segment, list[Any]]]:
         """The loaded files, each with its first rejects."""
-        files = self.experiment.segments.loaded().prefetch_related("rejects").order_by("pk")
-        return [(file, list(file.rejects.all()[:_REJECTS_SHOWN])) for file in files]
+        number = Window(RowNumber(), partition_by="segment", order_by="line")
+        of_file: dict[int, list[Reject]] = defaultdict(list)
+        rejects = Reject.objects.filter(segment__experiment=self.experiment)
+        for reject in rejects.annotate(number=number).filter(number__lte=_REJECTS_SHOWN):
+            of_file[reject.segment_id].append(reject)
+        files = self.experiment.segments.loaded().order_by("pk")
+        return [(file, of_file[file.pk]) for file in files]
 
     @property
     def span(self) -> dict[str, Any]:

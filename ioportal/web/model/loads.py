@@ -10,6 +10,7 @@ from ioportal.analysis.experiments.latency_model import Load
 from ioportal.jobs.models import Job
 from ioportal.reporting.model_loads import job_load, population_load, run_load
 from ioportal.studies.models import Experiment, Run
+from ioportal.visible_text import storable
 from ioportal.web.common.selection import SelectedJobs
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class SelectedLoads:
 
     def _runs(self) -> Iterator[Load]:
         experiments = Experiment.objects.visible_to(self._user)
-        slug = self.query.get("experiment", "")
+        slug = storable(self.query.get("experiment", ""))
         runs = Run.objects.filter(experiment__in=experiments).select_related("experiment")
         selected = [*runs.filter(pk__in=self._keys("run"))]
         if slug:

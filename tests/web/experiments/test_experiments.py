@@ -249,3 +249,77 @@ def test_runs_of_different_set_ups_are_not_compared_as_a_whole(as_alice, send):
     page = words_of(as_alice.get(PAGE))
     assert "The runs of an arm differ in locality: arms are not compared as a whole." in page
     assert "Wall time fell" not in page
+
+
+REPORT = """<FrameworkJobReport>{}<PerformanceReport><PerformanceSummary Metric="Timing">
+<Metric Name="TotalJobTime" Value="10"/></PerformanceSummary></PerformanceReport>
+</FrameworkJobReport>"""
+MANY_EVENTS = (
+    "<InputFile><InputType>primaryFiles</InputType><EventsRead>1e15</EventsRead></InputFile>"
+)
+STEP = '{"_id": "\\ud800", "fwjr": {"steps": {"cmsRun1": {"status": 0, "start": 5}}}}'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        pytest.param("r.xml", REPORT.format(MANY_EVENTS * 20_000), id="more events than a number"),
+        pytest.param("w.json", STEP, id="a lone surrogate"),
+        pytest.param("p.json", '{"prmon": {"Version": "\\udfff"}, "Max": {"rss": 5}}', id="prmon"),
+    ],
+)
+def test_extreme_files_are_loaded_or_refused_at_once(as_alice, send, latest, name, content):
+    send(as_alice, content, name=name)
+
+    assert latest().attempts == 1
+    assert latest().message not in {"", uploads._FAULT}  # noqa: SLF001  (the reason of a fault)
+
+
+def test_a_fault_fails_one_upload_and_the_next_is_loaded(as_alice, send, latest, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("a fault")
+
+    with monkeypatch.context() as faulty:
+        faulty.setattr(uploads, "_load_files", fail)
+        send(as_alice)
+    assert (latest().state, latest().message) == ("failed", uploads._FAULT)  # noqa: SLF001
+    send(as_alice)
+    assert latest().state == Upload.State.LOADED
+
+
+def test_unfinished_uploads_of_a_user_are_limited(as_alice, as_charlie):
+    form = {"experiment": "Protocols", "declared": '[["a", 5]]'}
+    for _ in range(20):
+        assert as_alice.post("/experiments/upload/", form).status_code == 201
+
+    refused = as_alice.post("/experiments/upload/", form)
+    assert "You have 20 uploads that are not loaded yet" in refused.json()["errors"]["content"][0]
+    assert as_charlie.post("/experiments/upload/", form).status_code == 201
+
+
+@pytest.mark.parametrize("declared", ["[" * 100_000 + "]" * 100_000, "[[1, " + "9" * 6_000 + "]]"])
+def test_hostile_declarations_are_refused(as_alice, declared):
+    form = {"experiment": "x", "declared": declared}
+
+    assert as_alice.post("/experiments/upload/", form).status_code == 400
+
+
+@pytest.mark.parametrize("value", ["1e300", "1e-300", "1e16"])
+def test_numbers_that_no_page_can_draw_are_rejected(as_alice, send, latest, value):
+    send(as_alice, f"arm,run,wall_s\na,1,{value}\na,2,5\n")
+
+    assert "1 rejected" in latest().message
+    assert as_alice.get(PAGE).status_code == 200
+
+
+def test_a_clock_that_was_set_leaves_out_the_timeline(as_alice, send, latest):
+    call = 'openat(AT_FDCWD, "/lustre/a", O_RDONLY) = 3 <0.1>'
+    send(as_alice, f"1 1700000000.1 {call}\n1 999999999999.9 {call}\n", name="job.strace")
+
+    assert latest().state == Upload.State.LOADED
+    assert as_alice.get(PAGE).status_code == 200
+
+
+@pytest.mark.parametrize("url", ["/experiments/shared/%00/", "/model/?experiment=%00"])
+def test_null_characters_in_addresses(as_alice, url):
+    assert as_alice.get(url).status_code in {200, 404}

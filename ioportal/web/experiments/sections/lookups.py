@@ -33,6 +33,7 @@ _DRAWN_ENTRIES = 8
 _SHOWN_NAMES = 15
 _SHOWN_FILES = 20
 _EXPORTED = 100_000
+_LONGEST_S = 30 * 86_400  # of a timeline; longer: a clock was set
 _INTERVALS = 120  # of the timeline, at most
 _WIDTHS_S = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
 _AREA_COLUMNS = (
@@ -297,6 +298,7 @@ class LookUps(Section):
             (arm, frame)
             for arm in self._with_paths
             if (frame := system_calls.windows_of(arm.runs[0])).height
+            and lookups.duration_s(frame) <= _LONGEST_S
         ]
         width_s = _width_s([lookups.duration_s(frame) for _, frame in windows])
         frames = [

@@ -90,11 +90,12 @@ class ScalingTests(Section):
     def arms(self) -> list[ArmScaling]:
         """The arms with values above 0."""
         found = []
-        for arm in self.page.arms:
+        scaled = {run.pk for run in self._runs}
+        for arm, all_runs in self.page.runs_by_arm:
             runs = [
                 run
-                for run in self._runs
-                if run.arm_id == arm.pk and run.metrics.get(self.metric.name, 0) > 0
+                for run in all_runs
+                if run.pk in scaled and run.metrics.get(self.metric.name, 0) > 0
             ]
             if runs:
                 values = [run.metrics[self.metric.name] for run in runs]

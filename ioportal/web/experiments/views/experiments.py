@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from ioportal.studies.models import Experiment
 from ioportal.studies.models.experiment import share_key
+from ioportal.visible_text import storable
 from ioportal.web.common import exports
 from ioportal.web.experiments.experiment_list import COLUMNS, ExperimentList
 from ioportal.web.experiments.forms import ArmsForm, ExperimentForm
@@ -87,7 +88,7 @@ def edit(request: UserRequest, slug: str) -> HttpResponse:
 @require_safe
 def shared(request: UserRequest, key: str) -> HttpResponse:
     """Let the user who opens the link of an experiment see it from now on."""
-    found = get_object_or_404(Experiment, share_key=key)
+    found = get_object_or_404(Experiment, share_key=storable(key))
     found.readers.add(request.user)
     return redirect("experiment", found.slug)
 
