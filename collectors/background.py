@@ -1,7 +1,8 @@
 """Work in the background, in order."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -9,14 +10,16 @@ Result = TypeVar("Result")
 
 
 def in_background(
-    threads: Executor, function: Callable[[Item], Result], items: Iterable[Item]
+    threads: Executor,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    ahead: int = 1,
 ) -> Iterator[Result]:
     """Yield the function's result for each item, computed while the next item is produced."""
-    pending = None
+    pending: deque[Future[Result]] = deque()
     for item in items:
-        following = threads.submit(function, item)
-        if pending:
-            yield pending.result()
-        pending = following
-    if pending:
-        yield pending.result()
+        pending.append(threads.submit(function, item))
+        if len(pending) > ahead:
+            yield pending.popleft().result()
+    for following in pending:
+        yield following.result()

@@ -73,9 +73,9 @@ def parse(source: Lines, read_plain: PlainReader = read_plain) -> Iterator[Parse
     Source: docs/formats.md, "strace".
     """
     log = _Log()
-    with ThreadPoolExecutor(1) as threads:  # polars releases the GIL
+    with ThreadPoolExecutor(2) as threads:  # polars releases the GIL
         split = partial(_split, read_plain=read_plain)
-        for lines in in_background(threads, split, source.chunks()):
+        for lines in in_background(threads, split, source.chunks(), ahead=2):
             yield log.read(lines)
 
 
@@ -118,7 +118,7 @@ class _Log:
     def read(self, lines: _Lines) -> Parsed:
         """Read the next lines."""
         odd = self._read_odd(lines.odd)
-        records = pl.concat([lines.plain, odd.records]).sort("line")
+        records = lines.plain.merge_sorted(odd.records, "line")
         times = self._clock.times_us(records["clock"])
         calls = self._processes.calls(records.with_columns(times.alias("time_us")))
         self._has_calls |= calls.height > 0

@@ -237,7 +237,7 @@ class _Load:
         reason = f" Line {first.line}: {first.reason}." if first else ""
         return (
             f"{self.source.name}: none of its {self._account.lines:,} lines is {label}.{reason} "
-            "Nothing was loaded. Check the FORMAT argument."
+            "Nothing was loaded. Check the format."
         )
 
     def digest(self) -> str:

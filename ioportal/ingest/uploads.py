@@ -246,7 +246,7 @@ def _account(loaded: list[Loaded]) -> str:
     segments = [each.segment for each in loaded]
     lines = sum(segment.lines for segment in segments)
     rejected = sum(segment.rejected for segment in segments)
-    text = f"{lines:,} lines"
+    text = f"{lines:,} line{'' if lines == 1 else 's'}"
     if not rejected:
         return f"{text}, none rejected."
     reasons: dict[str, int] = {}

@@ -85,7 +85,7 @@ def test_a_binary_file_is_refused(form, tmp_path, refusal):
     message = refusal(form, path)
 
     assert message.startswith(f"{path}: none of its ")
-    assert "Nothing was loaded. Check the FORMAT argument." in message
+    assert "Nothing was loaded. Check the format." in message
 
 
 @pytest.mark.parametrize("form", OPTIONS)

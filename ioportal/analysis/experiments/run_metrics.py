@@ -36,6 +36,8 @@ def run_metric(name: str) -> Metric:
     end = next((end for end in _UNITS if name.endswith(end) and name != end), "")
     unit = _UNITS.get(end) or _UNITS_OF_NAMES.get(name, Unit.RATIO)
     title = _TITLES.get(name) or titled(name.removesuffix(end))
+    if unit is Unit.PER_SECOND:
+        title = f"{title} per second"
     if unit is Unit.SECONDS and "time" not in title and name not in _TITLES:
         title = f"{title} time"
     return Metric(name, title, unit, Source.EXPERIMENT, "as the run reports")
