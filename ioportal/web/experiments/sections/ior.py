@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ioportal.analysis.experiments.efficiency import mean_interval
-from ioportal.analysis.experiments.run_metrics import titled
 from ioportal.analysis.metrics import Unit
 from ioportal.charts.experiments import boxes
 from ioportal.reporting.formatting import decimal_bytes, with_unit
@@ -25,10 +24,13 @@ if TYPE_CHECKING:
 
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
 _TIMES = ("open_s", "io_s", "close_s", "total_s")
-_SET_UP = (  # labels that distinguish tests, if they differ between the runs
-    *("api", "file_access", "ordering", "transfer_size", "block_size", "tasks_per_node"),
-    "ior_version",
-)
+_SET_UP = {  # labels that distinguish tests, if they differ between the runs, and their texts
+    **dict.fromkeys(("api", "file_access", "ordering"), "{}"),
+    "transfer_size": "{} transfers",
+    "block_size": "{} blocks",
+    "tasks_per_node": "{} tasks per node",
+    "ior_version": "IOR {}",
+}
 _FEWEST_RUNS = 3  # for an interval
 _UNIT = Unit.BYTES_PER_SECOND
 _HEADER = (
@@ -50,7 +52,7 @@ class Test:
     @property
     def name(self) -> str:
         """What distinguishes it, for charts."""
-        nodes = f"{self.nodes:,g} nodes" if self.nodes else ""
+        nodes = f"{self.nodes:,g} node{'' if self.nodes == 1 else 's'}" if self.nodes else ""
         return ", ".join(filter(None, (self.arm, self.operation, nodes, self.set_up)))
 
     @property
@@ -97,7 +99,7 @@ class Ior(Section):
         groups: dict[tuple[str, str, float | None, str], list[Run]] = {}
         for run in self._runs:
             texts = (
-                f"{titled(name).lower()} {run.labels[name]}"
+                _SET_UP[name].format(run.labels[name])
                 for name in self._differing
                 if run.labels.get(name, run.arm.name) != run.arm.name
             )
