@@ -106,7 +106,7 @@ def experiment_of(owner):
             [file] = uploads.declare(upload, [(path.name, path.stat().st_size)])
             uploads.receive(file, [path.read_bytes()])
             uploads.complete(upload)
-    uploads.load_next(100)
+            uploads.load_next(1)
     return experiment
 
 
