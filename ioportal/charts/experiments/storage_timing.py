@@ -32,10 +32,16 @@ def time_shares(timings: Sequence[Timing]) -> list[tuple[float | None, ...]]:
 def wall_time(timings: Sequence[Timing]) -> Figure:
     """Draw the uses of the wall time of each arm in per cent.
 
+    Reads take processor time, too: of reads that overlap it, the part beyond is drawn.
+
     Args:
         timings: one per arm, from top to bottom.
     """
-    by_part = zip(*time_shares(timings), strict=True) if timings else iter(())
+    drawn = [
+        (cpu, reads if cpu is None or reads is None else min(reads, max(1 - cpu, 0.0)), rest)
+        for cpu, reads, rest in time_shares(timings)
+    ]
+    by_part = zip(*drawn, strict=True) if timings else iter(())
     segments = [
         Segment(name, token, [None if share is None else 100 * share for share in shares], pattern)
         for name, (token, pattern), shares in zip(PARTS, _LOOKS, by_part, strict=False)
