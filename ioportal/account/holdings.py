@@ -97,6 +97,7 @@ SECTIONS = (
     Section("problem_reports", "activity.Report", "reporter__username"),
     Section("populations", "studies.Population", "owner__username"),
     Section("experiments", "studies.Experiment", "owner__username", ("share_key",)),
+    Section("uploads", "ingest.Upload", "owner__username"),
 )
 NAME_COLUMNS = (
     NameColumn("jobs.Job", "owner"),

@@ -32,6 +32,7 @@ from ioportal.alerts.models import (
 )
 from ioportal.api.models import Token
 from ioportal.flags.models import BackTest, Case, CaseEvent
+from ioportal.ingest.models import Upload
 from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site.models import UserAccount
 from ioportal.studies.models import Experiment, Population
@@ -164,6 +165,7 @@ def _remove_log_in(name: str) -> None:
     for model in (Token, Subscription):
         model.objects.filter(user__in=users).delete()
     Population.objects.filter(owner__in=users, is_shared=False).delete()
+    Upload.objects.filter(owner__in=users).delete()
     Experiment.objects.filter(owner__in=users, is_public=False, project="").delete()
     Report.objects.filter(reporter__in=users).update(description=_REMOVED)
     for user in users:

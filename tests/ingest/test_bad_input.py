@@ -96,7 +96,7 @@ def test_a_file_of_another_format_is_refused(form, logs, refusal):
         message = refusal(form, path)
 
         assert message.startswith(f"{path}: none of its ")
-        assert "Check the FORMAT" in message
+        assert "Check the format." in message
 
 
 def test_the_first_unreadable_line_is_quoted_with_its_reason(logs, refusal):

@@ -85,6 +85,7 @@ PAGES = {  # and their parameters
     "/experiments/shared/{key}/": [],
     "/experiments/{experiment}/": ["plausible", "samples", "format"],
     "/experiments/{experiment}/edit/": [],
+    "/experiments/{experiment}/storage-areas/": [],
     "/experiments/{experiment}/exports/runs/list/": ["format"],
     "/experiments/{experiment}/runs/{run}/": ["format"],
     "/experiments/{experiment}/runs/{run}/edit/": [],

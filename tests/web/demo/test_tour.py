@@ -28,7 +28,7 @@ def urls():
 def test_links_whose_data_is_missing_are_still_loading(demo, as_staff):
     page = words_of(as_staff.get("/"))
 
-    assert page.count("still loading") == 5
+    assert page.count("still loading") == 6
     assert text_of(as_staff.get("/")).count("The storm now</a>") == 1
 
 
