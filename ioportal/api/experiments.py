@@ -146,7 +146,6 @@ def store_run(request: HttpRequest, experiment: str, run: str, body: RunBody) ->
 
     The experiment is named by its slug or name; a new one belongs to the user of the token.
     """
-    user = reader(request)
     job = _job(request, body.job) if body.job else None
     metrics = {**(job_metrics(job) if job else {}), **_texts(body.metrics)}
     record = RunRecord(
@@ -162,7 +161,7 @@ def store_run(request: HttpRequest, experiment: str, run: str, body: RunBody) ->
         recipe=_texts(body.recipe),
     )
     with transaction.atomic():
-        into = _experiment(request, experiment) or named_experiment(_name(experiment), user)
+        into = _experiment(request, experiment)
         created = not into.runs.filter(name=record.name).exists()
         [stored] = record_runs(into, [record], replace=True)
         if job or body.panda_id:
@@ -195,8 +194,7 @@ def upload_file(
     with transaction.atomic():
         upload = Upload(
             owner=user,
-            experiment=_experiment(request, experiment)
-            or named_experiment(_name(experiment), user),
+            experiment=_experiment(request, experiment),
             arm=storable(fields.arm),
             run=storable(fields.run),
             format=fields.format,
@@ -235,10 +233,15 @@ def upload_state(request: HttpRequest, upload_id: UUID) -> HttpResponse:
     return json_response(_state(get_object_or_404(visible, pk=upload_id)))
 
 
-def _experiment(request: HttpRequest, name: str) -> Experiment | None:
-    """Return an experiment that the user may change, by slug or name."""
-    editable = Experiment.objects.editable_by(reader(request))
-    return editable.filter(slug=storable(name)).first() or editable.filter(name=_name(name)).first()
+def _experiment(request: HttpRequest, name: str) -> Experiment:
+    """Return an experiment that the user may change, by slug or name; or a new one."""
+    user = reader(request)
+    editable = Experiment.objects.editable_by(user)
+    return (
+        editable.filter(slug=storable(name)).first()
+        or editable.filter(name=_name(name)).first()
+        or named_experiment(_name(name), user)
+    )
 
 
 def _job(request: HttpRequest, wanted: BatchJob) -> Job:

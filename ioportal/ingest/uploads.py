@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from datetime import timedelta
 from functools import partial
 from pathlib import Path, PurePath
@@ -20,7 +21,7 @@ from collectors import tables
 from collectors.formats import BY_NAME, recognised
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
-from ioportal.ingest.formats import FILE_LOADERS, LoadOptions
+from ioportal.ingest.formats import LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Origin, Refused, load
 from ioportal.ingest.models import Upload, UploadFile, UploadPart
 from ioportal.visible_text import storable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from collectors.format import Format
     from collectors.parsed import Account
-    from ioportal.ingest.loading import Loaded, LoaderFactory
+    from ioportal.ingest.loading import Loaded
 
 log = structlog.get_logger()
 
@@ -75,16 +76,14 @@ def declare(upload: Upload, files: Sequence[tuple[str, int]]) -> list[UploadFile
 
 def _check_unfinished(upload: Upload, size_bytes: int) -> None:
     """Limit what the database stores of a user before it is loaded."""
-    unfinished = Upload.objects.filter(owner=upload.owner).exclude(
-        state__in=[Upload.State.LOADED, Upload.State.FAILED]
-    )
-    waiting = unfinished.aggregate(
+    unfinished = Upload.objects.unfinished().filter(owner=upload.owner)
+    stored = unfinished.aggregate(
         uploads=Count("pk", distinct=True), size=Coalesce(Sum("files__size_bytes"), 0)
     )
-    too_many = waiting["uploads"] >= _UNFINISHED
-    if too_many or waiting["size"] + size_bytes > _UNFINISHED_SIZES * settings.UPLOAD_BYTES:
+    too_many = stored["uploads"] >= _UNFINISHED
+    if too_many or stored["size"] + size_bytes > _UNFINISHED_SIZES * settings.UPLOAD_BYTES:
         raise Invalid(
-            f"You have {waiting['uploads']:,} uploads that are not loaded yet. Wait until they "
+            f"You have {stored['uploads']:,} uploads that are not loaded yet. Wait until they "
             "are; interrupted uploads are deleted after a day."
         )
 
@@ -134,7 +133,7 @@ def load_next(limit: int) -> int:
 
     The stage runs alone: an upload that is still marked as loading belongs to a dead worker.
     """
-    waiting = Upload.objects.filter(state__in=[Upload.State.PENDING, Upload.State.LOADING])
+    waiting = Upload.objects.waiting()
     pending = list(waiting.select_related("experiment").order_by("created_at")[:limit])
     for upload in pending:
         _load(upload)
@@ -187,11 +186,8 @@ def _load_files(upload: Upload, files: list[tuple[str, Path]]) -> list[Loaded]:
     inputs = [InputFile(partial(_source, name, path), origin, name) for name, path in files]
     options = LoadOptions(replace=upload.replace)
 
-    def attempt() -> LoaderFactory:
-        return partial(FILE_LOADERS[form.table], options.for_attempt())
-
     with _Progress(upload) as progress:
-        return load(inputs, form, attempt, progress, replace=upload.replace)
+        return load(inputs, form, attempts(form, options), progress, replace=upload.replace)
 
 
 def _source(name: str, path: Path) -> Source:
@@ -249,11 +245,10 @@ def _account(loaded: list[Loaded]) -> str:
     text = f"{lines:,} line{'' if lines == 1 else 's'}"
     if not rejected:
         return f"{text}, none rejected."
-    reasons: dict[str, int] = {}
+    reasons: Counter[str] = Counter()
     for segment in segments:
-        for reason, count in segment.rejected_by_reason.items():
-            reasons[reason] = reasons.get(reason, 0) + count
-    most = max(reasons, key=lambda reason: reasons[reason])
+        reasons.update(segment.rejected_by_reason)
+    [(most, _)] = reasons.most_common(1)
     return f"{text}, {rejected:,} rejected; the most frequent reason: {most}."
 
 

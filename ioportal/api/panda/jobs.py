@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from ioportal.api.responses import json_response
 from ioportal.api.selection import selected
 from ioportal.api.tokens import READER, WRITER, reader
 from ioportal.celery import wake
-from ioportal.ingest.formats import FILE_LOADERS, LoadOptions
+from ioportal.ingest.formats import LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.site.models import Cluster
@@ -184,9 +183,8 @@ def store(request: HttpRequest, cluster: str) -> dict[str, Any]:
 
 def _load(body: bytes, cluster: Cluster) -> Loaded:
     file = InputFile(lambda: _source(body), Origin(cluster=cluster))
-    loader = FILE_LOADERS[_FORM.table]
     try:
-        (loaded,) = load([file], _FORM, lambda: partial(loader, LoadOptions()))
+        (loaded,) = load([file], _FORM, attempts(_FORM, LoadOptions()))
     except (Refused, SourceUnavailable) as error:
         raise Problem(422, "refused", str(error)) from error
     return loaded

@@ -1,9 +1,11 @@
 """How the rows of each table are stored, from files and from the batches of agents."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from collectors import tables
+from collectors.format import Format
 from collectors.parsed import Parsed
 from collectors.tables import Table
 from ioportal.ingest.formats.accounting import JobsLoader, LaunchesLoader, WorkloadJobsLoader
@@ -20,7 +22,7 @@ from ioportal.ingest.formats.exports import ExportDeltasLoader
 from ioportal.ingest.formats.histories import HistoryLoader
 from ioportal.ingest.formats.services import ServiceStatsLoader
 from ioportal.ingest.formats.traces import RpcTraceLoader, TraceBatchLoader
-from ioportal.ingest.loading import Loader, Origin
+from ioportal.ingest.loading import Loader, LoaderFactory, Origin
 from ioportal.ingest.manifest import Observed
 from ioportal.ingest.models import Batch, Segment
 
@@ -56,6 +58,11 @@ FILE_LOADERS: dict[Table, FileLoaderFactory] = {
 }
 
 
+def attempts(form: Format, options: LoadOptions) -> Callable[[], LoaderFactory]:
+    """Return what starts an attempt of `loading.load` to load files of a format."""
+    return lambda: partial(FILE_LOADERS[form.table], options.for_attempt())
+
+
 def _same_as_file(loader_class: FileLoaderFactory) -> BatchLoaderFactory:
     """Return the loader of a table that batches and files share."""
 
@@ -89,4 +96,4 @@ BATCH_LOADERS: dict[Table, BatchLoaderFactory] = {
     tables.WORKLOAD_JOBS: _same_as_file(WorkloadJobsLoader),
 }
 
-__all__ = ["BATCH_LOADERS", "FILE_LOADERS", "LoadOptions"]
+__all__ = ["BATCH_LOADERS", "FILE_LOADERS", "LoadOptions", "attempts"]

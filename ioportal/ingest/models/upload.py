@@ -21,6 +21,14 @@ class UploadQuerySet(models.QuerySet["Upload"]):
         """Uploads `user` may see: staff see all, others their own."""
         return self if user.is_staff else self.filter(owner=user.pk)
 
+    def unfinished(self) -> Self:
+        """Uploads that are neither loaded nor failed."""
+        return self.exclude(state__in=Upload.FINISHED)
+
+    def waiting(self) -> Self:
+        """Complete uploads that are not loaded yet."""
+        return self.unfinished().exclude(state=Upload.State.RECEIVING)
+
 
 class Upload(models.Model):
     """The files of one run, or one file of many runs, on their way into an experiment."""
@@ -31,6 +39,8 @@ class Upload(models.Model):
         LOADING = "loading", "loading"
         LOADED = "loaded", "loaded"
         FAILED = "failed", "failed"
+
+    FINISHED = frozenset({State.LOADED, State.FAILED})
 
     id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="uploads")
@@ -60,7 +70,7 @@ class Upload(models.Model):
     @property
     def is_finished(self) -> bool:
         """Whether nothing more happens."""
-        return self.state in {self.State.LOADED, self.State.FAILED}
+        return self.state in self.FINISHED
 
 
 class UploadFile(models.Model):

@@ -6,20 +6,20 @@ from collections import defaultdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Max, Min, Window
+from django.db.models import Window
 from django.db.models.functions import RowNumber
 from django.urls import reverse
 
 from ioportal.charts.arms import LOOKS
-from ioportal.ingest.models import Reject, Segment, Upload
+from ioportal.ingest.models import Reject
 from ioportal.studies.models import Experiment
 from ioportal.web.experiments.sections import SECTIONS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
-    from django.db.models import QuerySet
     from django.http import QueryDict
 
+    from ioportal.ingest.models import Segment, UploadQuerySet
     from ioportal.studies.models import Arm, Run
     from ioportal.web.experiments.sections.section import Export, Section
 
@@ -37,7 +37,7 @@ class ExperimentPage:
 
     @cached_property
     def arms(self) -> list[Arm]:
-        """The arms in order of their first run; the first is the reference."""
+        """The arms in order; the first is the reference."""
         return list(self.experiment.arms.all())
 
     @cached_property
@@ -69,7 +69,7 @@ class ExperimentPage:
         sections = (section(self) for section in SECTIONS)
         return [section for section in sections if section.is_present]
 
-    @property
+    @cached_property
     def findings(self) -> list[tuple[Section, list[str]]]:
         """The first conclusions of each section."""
         return [
@@ -79,13 +79,12 @@ class ExperimentPage:
         ]
 
     @property
-    def loading(self) -> QuerySet[Upload]:
-        """Uploads that are not loaded yet."""
-        unfinished = (Upload.State.PENDING, Upload.State.LOADING)
-        return self.experiment.uploads.filter(state__in=unfinished)
+    def loading(self) -> UploadQuerySet:
+        """Uploads that wait for a worker or are being loaded."""
+        return self.experiment.uploads.waiting()
 
-    @property
-    def files(self) -> list[tuple[Segment, list[Any]]]:
+    @cached_property
+    def files(self) -> list[tuple[Segment, list[Reject]]]:
         """The loaded files, each with its first rejects."""
         number = Window(RowNumber(), partition_by="segment", order_by="line")
         of_file: dict[int, list[Reject]] = defaultdict(list)
@@ -94,11 +93,6 @@ class ExperimentPage:
             of_file[reject.segment_id].append(reject)
         files = self.experiment.segments.loaded().order_by("pk")
         return [(file, of_file[file.pk]) for file in files]
-
-    @property
-    def span(self) -> dict[str, Any]:
-        """Start of the first and the last run."""
-        return self.experiment.runs.aggregate(first=Min("started_at"), last=Max("started_at"))
 
     @property
     def url(self) -> str:

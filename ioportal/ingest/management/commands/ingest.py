@@ -23,8 +23,8 @@ from collectors.source import Source
 from ioportal import commands
 from ioportal.celery import wake
 from ioportal.ingest import attribution_stage, backpressure
-from ioportal.ingest.formats import FILE_LOADERS, LoadOptions
-from ioportal.ingest.loading import InputFile, Loaded, LoaderFactory, Origin, Refused, load
+from ioportal.ingest.formats import FILE_LOADERS, LoadOptions, attempts
+from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (
     SegmentAccount,
@@ -188,9 +188,6 @@ class Command(commands.Command):
         ]
         progress = _Progress(self.stderr, len(texts))
 
-        def attempt() -> LoaderFactory:
-            return partial(FILE_LOADERS[form.table], shared.for_attempt())
-
         groups = [texts] if form.table in _LOADED_TOGETHER else [[text] for text in texts]
 
         def on_part(source: Source, account: Account) -> None:
@@ -199,7 +196,7 @@ class Command(commands.Command):
 
         for group in groups:
             _refuse_if_full()
-            yield load(group, form, attempt, on_part, replace=shared.replace)
+            yield load(group, form, attempts(form, shared), on_part, replace=shared.replace)
 
 
 def _help(meaning: str, option: Option) -> str:

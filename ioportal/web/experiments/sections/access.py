@@ -115,7 +115,7 @@ class AccessMethods(Section):
             for row in matrix.rows
         ]
 
-    @property
+    @cached_property
     def findings(self) -> list[str]:
         """The extremes, the contrasts, and runs without a figure."""
         known = [(cell, cell.mean) for cell in self.matrix.cells.values() if cell.mean]

@@ -107,7 +107,7 @@ class Ior(Section):
             groups.setdefault(key, []).append(run)
         return [Test(*key, runs) for key, runs in groups.items()]
 
-    @property
+    @cached_property
     def findings(self) -> list[str]:
         """The best test of each operation."""
         found = []

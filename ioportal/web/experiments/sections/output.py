@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from django.db.models import Exists, Max, OuterRef
 
+from collectors.tables import PAIR_TRANSFERS
 from ioportal.analysis.comparison.results import SHARES
 from ioportal.analysis.experiments import placement, stragglers
 from ioportal.analysis.experiments.bursts import SLOW
@@ -34,16 +35,7 @@ if TYPE_CHECKING:
     from ioportal.web.experiments.sections.choices import Choice
 
 MOST_TRANSFERS = 500_000  # analysed: the first of a run
-_COLUMNS: dict[str, pl.DataType] = {
-    "start_s": pl.Float64(),
-    "client": pl.String(),
-    "target": pl.String(),
-    "bytes": pl.Int64(),
-    "duration_s": pl.Float64(),
-    "x": pl.Float64(),
-    "y": pl.Float64(),
-    "z": pl.Float64(),
-}
+_COLUMNS = {name: kind for name, kind in PAIR_TRANSFERS.columns.items() if name != "line"}
 _RATE = Unit.BYTES_PER_SECOND
 _BOX = ("p5", "p25", "p50", "p75", "p95")
 _STATE_TITLES = {"target": "slow targets", "client": "fast nodes"}
@@ -147,7 +139,7 @@ class OutputPerformance(Section):
             ("Lag effective bandwidth 0.4 to 0.9", f"{percent(output.in_band['lag_effective'])} %"),
         ]
 
-    @property
+    @cached_property
     def findings(self) -> list[str]:
         """Stragglers, their persistence, prediction, balance and locality."""
         if self.refusal:

@@ -140,7 +140,7 @@ class ProcessSamples(Section):
         """Parameters of the URL that its form keeps."""
         return other_parameters(self.page.query, {PARAMETER})
 
-    @property
+    @cached_property
     def findings(self) -> list[str]:
         """Use of swap, and counters that fell."""
         found = []

@@ -147,7 +147,7 @@ class Runs(Section):
                 rows.append(ArmRow(arm, self.page.looks[arm.pk], known, unknown, metric, effect))
             yield metric, rows
 
-    @property
+    @cached_property
     def findings(self) -> list[str]:
         """What differs between the arms, and what forbids a comparison."""
         return [*self._events, *self._states, *self._changes]

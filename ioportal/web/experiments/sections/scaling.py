@@ -103,7 +103,7 @@ class ScalingTests(Section):
                 found.append(ArmScaling(arm.name, runs, values, scaling(scales, np.array(values))))
         return found
 
-    @property
+    @cached_property
     def findings(self) -> list[str]:
         """The growth of each arm, and outliers."""
         return [*(self._growth(arm) for arm in self.arms), *self._outliers()]

@@ -64,5 +64,5 @@ class Section(ABC):
 
     def export(self, name: str) -> Part | Export | None:
         """Return the chart or table with a name."""
-        part = next((part for part in self.parts if part.name == name), None)
-        return part or self.tables().get(name)
+        table = self.tables().get(name)
+        return table or next((part for part in self.parts if part.name == name), None)

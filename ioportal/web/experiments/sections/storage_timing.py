@@ -141,7 +141,7 @@ class StorageTiming(Section):
                     )
                     yield Observation("repeated-run", text, is_doubt=True)
 
-    @property
+    @cached_property
     def findings(self) -> list[str]:
         """The observations in sentences."""
         return [each.text for each in self.observations]
