@@ -164,15 +164,13 @@ def _packages(look_ups: pl.DataFrame) -> pl.Series:
 
 def _with_entries(located: pl.DataFrame, packages: pl.Series) -> pl.DataFrame:
     """Add the entry of each look-up: its folder, or the folder that contains its package."""
-    entry = _FOLDER.str.strip_suffix("/__pycache__")
+    folders = located.select("folder", entry=_FOLDER.str.strip_suffix("/__pycache__")).unique()
+    is_package = _ENTRY.is_in(packages.implode())
+    parent = _ENTRY.str.extract(r"^(.+)/[^/]*$")
     for _ in range(_DEEPEST_PACKAGE):
-        is_package = entry.is_in(packages.implode())
-        entry = pl.when(is_package).then(entry.str.extract(r"^(.+)/[^/]*$")).otherwise(entry)
-    folders = (
-        located.select("folder")
-        .unique()
-        .with_columns(entry=pl.coalesce(entry, "folder"))
-        .with_columns(package=_FOLDER.str.slice(_ENTRY.str.len_chars() + 1))
+        folders = folders.with_columns(pl.when(is_package).then(parent).otherwise("entry"))
+    folders = folders.with_columns(pl.coalesce("entry", "folder")).with_columns(
+        package=_FOLDER.str.slice(_ENTRY.str.len_chars() + 1)
     )
     return located.join(folders, "folder")
 
