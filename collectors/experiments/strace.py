@@ -23,8 +23,9 @@ import polars as pl
 from collectors.background import in_background
 from collectors.experiments.strace_clock import Clock
 from collectors.experiments.strace_exact import Unreadable, read_exactly
+from collectors.experiments.strace_interrupted import joined_lines
 from collectors.experiments.strace_plain import read_plain
-from collectors.experiments.strace_processes import Processes
+from collectors.experiments.strace_processes import NEEDS_FOLDER, Processes
 from collectors.experiments.strace_records import OTHER, RECORDS
 from collectors.experiments.strace_summary import Summary
 from collectors.format import EXPERIMENT_OPTIONS, Format
@@ -72,7 +73,7 @@ def parse(source: Lines, read_plain: PlainReader = read_plain) -> Iterator[Parse
 
     Source: docs/formats.md, "strace".
     """
-    log = _Log()
+    log = _Log(read_plain)
     with ThreadPoolExecutor(2) as threads:  # polars releases the GIL
         split = partial(_split, read_plain=read_plain)
         for lines in in_background(threads, split, source.chunks(), ahead=2):
@@ -109,7 +110,8 @@ class _Odd:
 class _Log:
     """The state of a log between its parts."""
 
-    def __init__(self) -> None:
+    def __init__(self, read_plain: PlainReader) -> None:
+        self._read_plain = read_plain
         self._clock = Clock()
         self._processes = Processes()
         self._summary = Summary()
@@ -117,8 +119,9 @@ class _Log:
 
     def read(self, lines: _Lines) -> Parsed:
         """Read the next lines."""
-        odd = self._read_odd(lines.odd)
-        records = lines.plain.merge_sorted(odd.records, "line")
+        interrupted, odd_lines = self._read_interrupted(lines.odd)
+        odd = self._read_odd(odd_lines)
+        records = lines.plain.merge_sorted(interrupted, "line").merge_sorted(odd.records, "line")
         times = self._clock.times_us(records["clock"])
         calls = self._processes.calls(records.with_columns(times.alias("time_us")))
         self._has_calls |= calls.height > 0
@@ -128,6 +131,15 @@ class _Log:
         accepted, rejected = calls.height + summary_lines, odd.rejects.height
         account = Account(lines.count, accepted, rejected, lines.count - accepted - rejected)
         return Parsed(pl.concat([_totals(calls), totals]), odd.rejects, account)
+
+    def _read_interrupted(self, odd: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Read interrupted calls in columns; return their records and the other lines."""
+        joined = joined_lines(odd, self._processes.unfinished)
+        records = self._read_plain(joined.select("line", "text")).filter(~NEEDS_FOLDER)
+        read = joined.join(records, "line", "semi")
+        return records, odd.filter(
+            ~pl.col("line").is_in(pl.concat([read["line"], read["end_line"]]).implode())
+        )
 
     def _read_odd(self, odd: pl.DataFrame) -> _Odd:
         """Read lines by themselves, some at a time: Python's objects take much memory."""

@@ -24,13 +24,12 @@ PREFIX = (
     r"(?:(?P<clock>[0-9]{1,12}\.[0-9]{1,9}|[0-9]{9,12}"
     r"|[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?) )?"
 )
+CALL = rf"[a-z_][a-z0-9_]{{0,{CALL_CHARACTERS - 1}}}"
 DURATION = r" <(?P<duration>[0-9]{1,7}(?:\.[0-9]{1,9})?)>"
 
 _PREFIX = re.compile(PREFIX + r" *(?:\(\+ +[0-9.]+\) )?")  # with -r and -t, the second is relative
-_CALL = re.compile(rf"(?P<call>[a-z_][a-z0-9_]{{0,{CALL_CHARACTERS - 1}}})\(")
-_RESUMED = re.compile(
-    rf"<\.\.\. (?P<call>[a-z_][a-z0-9_]{{0,{CALL_CHARACTERS - 1}}}) resumed> ?,? ?"
-)
+_CALL = re.compile(rf"(?P<call>{CALL})\(")
+_RESUMED = re.compile(rf"<\.\.\. (?P<call>{CALL}) resumed> ?,? ?")
 _UNFINISHED = "<unfinished ...>"
 _NO_RESULT = "= ?"
 _SUPERSEDED = re.compile(r"\+\+\+ superseded by execve in pid (?P<pid>[0-9]{1,7}) \+\+\+$")

@@ -7,9 +7,8 @@ Source: docs/formats.md, "strace".
 
 import polars as pl
 
-from collectors.experiments.strace_exact import DURATION, PREFIX
+from collectors.experiments.strace_exact import CALL, DURATION, PREFIX
 from collectors.experiments.strace_records import (
-    CALL_CHARACTERS,
     COMPLETE,
     FOLDER_CHANGES,
     PATH_AFTER_FOLDER,
@@ -19,11 +18,10 @@ from collectors.experiments.strace_records import (
 )
 
 # A line is split at its first "(" and at the first ") " after it.
-_CALL = rf"[a-z_][a-z0-9_]{{0,{CALL_CHARACTERS - 1}}}"
-_HEAD = PREFIX + rf"(?P<call>{_CALL})$"
+_HEAD = PREFIX + rf"(?P<call>{CALL})$"
 # The head of strace -f -o with -ttt, -tt or -r is recognised and split much faster.
 _TIME = r"(?:[0-9]{1,12}|[0-9]{2}:[0-9]{2}:[0-9]{2})\.[0-9]{1,9}"
-_USUAL_HEAD = rf"^[0-9]{{1,7}} +{_TIME} {_CALL}$"
+_USUAL_HEAD = rf"^[0-9]{{1,7}} +{_TIME} {CALL}$"
 _RESULT = (
     r"^ *= (?:(?P<success>[0-9]{1,20}|0x[0-9a-f]{1,16})(?:<[^<>() ]*>)?"
     rf"|-1 (?P<error>E[A-Z0-9]{{1,31}}) \([^()]*\))(?:{DURATION})?$"

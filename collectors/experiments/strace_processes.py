@@ -36,7 +36,7 @@ Call: TypeAlias = tuple[int, int | None, str, str | None, str | None, str, float
 _IS_SPECIAL = (pl.col("kind") != COMPLETE) | pl.col("call").is_in(
     sorted(FOLDER_CHANGES | PROCESS_STARTS)
 )
-_NEEDS_FOLDER = (
+NEEDS_FOLDER = (
     pl.col("base").is_null() & pl.col("path").is_not_null() & ~pl.col("path").str.starts_with("/")
 )
 _SHOWS_FOLDER = pl.col("in_cwd") & pl.col("base").is_not_null()
@@ -80,6 +80,11 @@ class Processes:
     _starting: set[int] = field(default_factory=set)  # in a call that starts a process
     _folders: list[tuple[int, int, str | None]] = field(default_factory=list)  # of this part
 
+    @property
+    def unfinished(self) -> list[int]:
+        """Processes with an unfinished call."""
+        return [pid for pid, process in self._processes.items() if process.unfinished]
+
     def calls(self, records: pl.DataFrame) -> pl.DataFrame:
         """Return the calls that ended in the next lines.
 
@@ -99,7 +104,7 @@ class Processes:
 
     def _with_folders(self, calls: pl.DataFrame) -> pl.DataFrame:
         """Return complete calls with the working directories of their processes."""
-        needs_folder = calls.select(needed=_NEEDS_FOLDER)["needed"]
+        needs_folder = calls.select(needed=NEEDS_FOLDER)["needed"]
         if not needs_folder.any():
             return calls
         folders = pl.DataFrame(self._folders, _FOLDERS, orient="row").sort(

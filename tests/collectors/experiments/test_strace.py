@@ -160,6 +160,17 @@ PIECES = st.sampled_from(
         '7036  1795163276.9 open("rel", O_RDONLY) = -1 ENOENT (No such file or directory)',
         "7034  1795163276.9 fork( <unfinished ...>",
         "7034  1795163276.9 <... fork resumed>) = 7036",
+        *(
+            f"{pid}  1795163277.0 {text}"
+            for pid in (7034, 7035)
+            for text in (
+                'open("/lib/libz.so",  <unfinished ...>',
+                'open("libz.so",  <unfinished ...>',
+                "<... open resumed>O_RDONLY) = -1 ENOENT (No such file or directory) <0.000090>",
+                "<... open resumed>O_RDONLY) = 5 <0.000040>",
+                "+++ superseded by execve in pid 7035 +++",
+            )
+        ),
     ]
 )
 DAMAGE = st.lists(
