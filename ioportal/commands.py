@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class Command(BaseCommand):
     """A command whose output contains no control characters, whatever names it prints."""
 
+    requires_system_checks = ()  # `migrate` runs them; they import all pages, in seconds
+
     def execute(self, *args: Any, **options: Any) -> str | None:
         """Run the command on streams that print hidden characters as codes."""
         error_style = self.stderr.style_func
