@@ -183,12 +183,13 @@ async def show_progress(year: Process | None) -> None:
     """Show the progress of the past year: one line, rewritten on a terminal."""
     if year is None:
         return
-    is_terminal = sys.stderr.isatty()
+    is_terminal, has_shown = sys.stderr.isatty(), False
     ending = asyncio.create_task(year.wait())
     try:
         while not ending.done():
             await asyncio.wait({ending}, timeout=1 if is_terminal else STATUS_EVERY_S)
             if status := progress():
+                has_shown = True
                 print(
                     f"{CLEAR_LINE}==> {status}" if is_terminal else f"==> {status}",
                     end="" if is_terminal else "\n",
@@ -200,6 +201,8 @@ async def show_progress(year: Process | None) -> None:
             print(end=CLEAR_LINE, file=sys.stderr, flush=True)
     if year.returncode:
         say(f"The simulated year was not loaded, see {log_of(YEAR)}. `make serve` continues.")
+    elif has_shown:
+        say("The simulated year is loaded")
 
 
 def progress() -> str:

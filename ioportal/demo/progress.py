@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Self
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 FILE: Path = YEAR / "progress.json"
 _WRITTEN_EVERY_S = 1.0
 _VALID_S = 15.0  # a busy machine writes late
+_RATE_OVER_S = 120.0
 _LONGEST = 200  # characters
 _MINUTE_S = 60
 _KNOWN_AFTER = 0.01  # share after which the time left can be estimated
@@ -45,6 +47,7 @@ class Progress:
     def begin(self, phase: str, total: int = 0) -> None:
         """Begin a phase."""
         self.phase, self.total, self.done, self._begun = phase, total, 0, time.monotonic()
+        self._marks = deque([(self._begun, 0)])  # times and work done, of the latest minutes
 
     def __enter__(self) -> Self:
         self._writer.start()
@@ -63,25 +66,35 @@ class Progress:
 
     def status(self) -> str:
         """Return the progress with its rate, for a terminal."""
-        spent_s = time.monotonic() - self._begun
         if not self.total:
-            return f"{self.phase}: {_duration(spent_s)} so far"
-        rate = self.done / 1e6 / max(spent_s, 1.0)
-        return f"{self.phase}: {100 * self._share:.0f} %, {rate:.1f} MB/s{self._left}"
+            return f"{self.phase}: {_duration(time.monotonic() - self._begun)} so far"
+        return f"{self.phase}: {100 * self._share:.0f} %, {self._rate / 1e6:.1f} MB/s{self._left}"
 
     @property
     def _share(self) -> float:
         return self.done / self.total
 
     @property
+    def _rate(self) -> float:
+        """Bytes per second in the latest minutes: files that were loaded before are skipped."""
+        at, done = self._marks[0]
+        return (self.done - done) / max(time.monotonic() - at, 1.0)
+
+    @property
     def _left(self) -> str:
-        if self._share < _KNOWN_AFTER:
+        if self._share < _KNOWN_AFTER or not self._rate:
             return ""
-        left_s = (time.monotonic() - self._begun) * (1 / self._share - 1)
-        return f", about {_duration(left_s)} left"
+        return f", about {_duration((self.total - self.done) / self._rate)} left"
+
+    def _mark(self) -> None:
+        now = time.monotonic()
+        self._marks.append((now, self.done))
+        while self._marks[1][0] <= now - _RATE_OVER_S:
+            self._marks.popleft()
 
     def _write_until_stopped(self) -> None:
         while not self._stop.is_set():
+            self._mark()
             new = FILE.with_suffix(".new")
             new.write_text(json.dumps({"text": self.text(), "status": self.status()}))
             new.replace(FILE)

@@ -40,6 +40,15 @@ def test_the_terminal_shows_the_rate(loading):
     assert loading.status() == ("Loading the simulated year: 33 %, 0.8 MB/s, about 4 minutes left")
 
 
+def test_the_rate_is_that_of_the_latest_minutes(loading, monkeypatch):
+    later = time.monotonic() + 180
+    monkeypatch.setattr(progress.time, "monotonic", lambda: later)
+    while '"text": "Loading the simulated year: 33 %."' not in progress.FILE.read_text():
+        time.sleep(0.01)
+
+    assert loading.status() == "Loading the simulated year: 33 %, 0.0 MB/s"
+
+
 def test_the_progress_of_a_killed_process_is_not_shown(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
     progress.FILE.write_text('{"text": "Loading", "status": "Loading"}')
