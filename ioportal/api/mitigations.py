@@ -45,7 +45,7 @@ class MitigationBody(Schema):
     )
     direction: Literal["", "less", "more"] = Field("", description="Expected, without a factor")
     links: list[str] = []
-    notes: str = Field("", max_length=20_000)
+    notes: str = Field("", max_length=mitigations.MAX_NOTES)
     cost: str = ""
     fix: Literal[("", *Mitigation.Fix.values)] = ""  # type: ignore[valid-type]
     fix_url: str = ""

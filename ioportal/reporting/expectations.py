@@ -27,7 +27,7 @@ _AGREEMENTS = {
     Agreement.OPPOSITE: " The opposite of the expected change.",
     Agreement.ABSENT: " The expected change did not happen.",
     Agreement.UNEXPECTED: " No change was expected.",
-    Agreement.UNCERTAIN: " Whether the expected change happened is uncertain.",
+    Agreement.UNCERTAIN: " Whether that is as expected is uncertain.",
 }
 
 

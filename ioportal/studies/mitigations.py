@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MAX_URL = 500  # characters
+MAX_NOTES = 20_000
 _MAX_LINKS = 20
 _is_url = URLValidator(schemes=["http", "https"])
 

@@ -71,7 +71,8 @@ class Agreement(Enum):
     OPPOSITE = auto()
     ABSENT = auto()  # the interval excludes the expected change
     UNEXPECTED = auto()  # no change was expected
-    UNCERTAIN = auto()  # no change was detected, but the interval includes the expected change
+    UNCERTAIN = auto()  # no change was detected, but the interval includes changes: a larger one
+    # than the margin where none was expected, or the expected one
 
 
 def agreement(expected: ExpectedRatio, effect: Effect) -> Agreement | None:
@@ -83,7 +84,9 @@ def agreement(expected: ExpectedRatio, effect: Effect) -> Agreement | None:
     if effect.verdict is Verdict.REFUSED or effect.estimate is None:
         return None
     if expected.is_no_change:
-        return Agreement.UNEXPECTED if effect.is_change else Agreement.AS_EXPECTED
+        if effect.is_change:
+            return Agreement.UNEXPECTED
+        return Agreement.AS_EXPECTED if effect.is_within_margin else Agreement.UNCERTAIN
     if effect.is_change:
         return _of_change(expected, effect, effect.estimate)
     is_open = effect.scale is Scale.DIFFERENCE or _overlaps(expected, effect)

@@ -20,7 +20,7 @@ from ioportal.studies import trends as questions
 from ioportal.studies.arm_details import arm_details, arm_jobs, metric_details
 from ioportal.studies.before_after import Surroundings
 from ioportal.studies.comparisons import compare_arms, metrics_of
-from ioportal.studies.models import Population
+from ioportal.studies.models import Mitigation, Population
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS
 from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import User
+    from django.db.models import QuerySet
     from django.http import QueryDict
 
     from ioportal.analysis.before_after import Period
@@ -130,6 +131,12 @@ class ComparisonPage:
         """The latest upgrades of servers: time, text and URL of the comparison."""
         base = self.arms[0].text if self.arms else ""
         return [(at, text, presets.date_url(base, at)) for at, text in presets.latest_upgrades()]
+
+    @property
+    def latest_mitigations(self) -> QuerySet[Mitigation]:
+        """The latest mitigations; the page of each leads to its comparison."""
+        visible = Mitigation.objects.visible_to(self.user)
+        return visible.order_by("-started_at")[: presets.LISTED]
 
     @cached_property
     def saved_populations(self) -> list[tuple[Population, str]]:

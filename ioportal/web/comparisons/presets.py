@@ -30,7 +30,7 @@ DEFAULT_DAYS = 14
 _MOST_DAYS = 366
 _DAY = timedelta(days=1)
 _YEARS = timedelta(days=20 * 365)
-_LISTED_UPGRADES = 5
+LISTED = 5  # upgrades or mitigations
 
 
 class PresetForm(forms.Form):
@@ -124,7 +124,7 @@ def unbound(user: User, base: str) -> dict[str, PresetForm]:
 def latest_upgrades() -> list[tuple[datetime, str]]:
     """Return the latest upgrades of servers in reverse order."""
     now = timezone.now()
-    return questions.upgrades(now - _YEARS, now)[: -_LISTED_UPGRADES - 1 : -1]
+    return questions.upgrades(now - _YEARS, now)[: -LISTED - 1 : -1]
 
 
 def date_url(base: str, at: datetime) -> str:

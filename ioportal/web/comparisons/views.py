@@ -48,9 +48,9 @@ def compare_chart(request: UserRequest, name: str) -> HttpResponseBase:
     page = ComparisonPage(request.user, request.GET)
     if not page.is_complete:
         return exports.invalid_query(page.errors or _FEW_ARMS)
-    part = page.part(name)
+    part = page.part(name) if page.compared else None
     if part is None:
-        raise Http404("This metric has no such chart.")
+        raise Http404("This comparison has no such chart.")
     about = {**page.about, "chart": part.title, "metric": page.metric.name}
     return exports.response(request, f"comparison-{name}", about, part.header, part.rows)
 

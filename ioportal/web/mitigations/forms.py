@@ -68,6 +68,13 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         assume_scheme="https",
     )
 
+    notes = forms.CharField(
+        required=False, max_length=mitigations.MAX_NOTES, widget=forms.Textarea({"rows": 4})
+    )
+    case_key = forms.IntegerField(
+        min_value=1, max_value=2**63 - 1, required=False, widget=forms.HiddenInput
+    )
+
     class Meta:
         model = Mitigation
         fields = (
@@ -77,9 +84,7 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         )
         widgets = {
             "links": forms.Textarea({"rows": 2}),
-            "notes": forms.Textarea({"rows": 4}),
             "source": forms.HiddenInput,
-            "case_key": forms.HiddenInput,
         }
         help_texts = {
             "made_by": "People or a team.",
@@ -99,13 +104,14 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
             self.initial["direction"] = self.instance.direction
 
     @property
-    def jobs_in_words(self) -> str:
-        """The number of jobs of the valid scope."""
+    def matched_jobs(self) -> tuple[int, str]:
+        """The number of jobs of the valid scope, and a sentence about it."""
         query = QueryDict(self.instance.scope)
         kind = kind_in(query)
         jobs = kind.filter_set(query, queryset=kind.visible_to(self._user)).qs
         count = jobs.order_by().count()
-        return f"{count:,} {kind.singular if count == 1 else kind.plural}"
+        text = f"Its filters match {count:,} {kind.singular if count == 1 else kind.plural}"
+        return count, f"{text}." if count else f"{text}: check its scope."
 
     def clean_scope(self) -> str:
         """Return the filters of the jobs, without times."""
@@ -127,6 +133,8 @@ class MitigationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         direction, times = values.get("direction"), values.get("times")
         if direction and not values.get("metric") and "metric" not in self.errors:
             self.add_error("metric", "Select the metric that is expected to change.")
+        if times and not direction and "direction" not in self.errors:
+            self.add_error("direction", "Select whether it falls or rises, or leave Times empty.")
         kind = kind_in(QueryDict(values.get("scope", "")))
         if values.get("metric") in _OF_PANDA and kind is not PANDA_JOBS:
             self.add_error("metric", "Select PanDA jobs (unit=panda), or a metric of batch jobs.")

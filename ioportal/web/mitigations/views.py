@@ -65,12 +65,17 @@ def log_mitigation(request: UserRequest) -> HttpResponse:
         form = MitigationForm(request.user, request.POST)
         if form.is_valid():
             logged = form.save()
-            text = f"Mitigation logged: {logged.title}. Its filters match {form.jobs_in_words}."
-            messages.success(request, text)
+            _tell(request, form, f"Mitigation logged: {logged.title}.")
             return redirect("mitigation", logged.pk)
     else:
         form = MitigationForm(request.user, initial=prefilled.initial(request, request.user))
     return _form_page(request, form)
+
+
+def _tell(request: UserRequest, form: MitigationForm, done: str) -> None:
+    """Show what was done, with a warning if no job is concerned."""
+    count, text = form.matched_jobs
+    messages.add_message(request, messages.SUCCESS if count else messages.WARNING, f"{done} {text}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -85,7 +90,7 @@ def edit_mitigation(request: UserRequest, pk: int) -> HttpResponse:
     form = MitigationForm(request.user, request.POST or None, instance=stored)
     if form.is_valid():
         form.save()
-        messages.success(request, f"Saved. Its filters match {form.jobs_in_words}.")
+        _tell(request, form, "Saved.")
         return redirect("mitigation", pk)
     return _form_page(request, form)
 

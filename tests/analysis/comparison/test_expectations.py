@@ -43,7 +43,12 @@ def undetected(low, high):
             effect(0.99, 0.98, 1, verdict=Verdict.EQUIVALENT, is_within_margin=True),
             Agreement.ABSENT,
         ),
-        (SAME, undetected(0.9, 1.1), Agreement.AS_EXPECTED),
+        (SAME, undetected(0.9, 1.1), Agreement.UNCERTAIN),
+        (
+            SAME,
+            effect(1, 0.99, 1.01, verdict=Verdict.EQUIVALENT, is_within_margin=True),
+            Agreement.AS_EXPECTED,
+        ),
         (SAME, effect(0.5, 0.4, 0.6), Agreement.UNEXPECTED),
         (QUARTER, effect(-7, -9, -5, scale=Scale.DIFFERENCE), Agreement.EXPECTED_DIRECTION),
         (QUARTER, effect(7, 5, 9, scale=Scale.DIFFERENCE), Agreement.OPPOSITE),

@@ -389,7 +389,13 @@ def test_invalid_presets_return_with_a_message(as_staff, cluster, preset, fields
     page = as_staff.get(f"/compare/presets/{preset}/", fields, follow=True)
 
     assert page.redirect_chain[-1][0].startswith("/compare/?arm=")
-    assert 'class="notice" role="status"' in text_of(page)
+    assert 'class="notice warn" role="status"' in text_of(page)
+
+
+def test_arms_without_known_values_have_no_charts_to_export(as_staff, cluster):
+    for name in PARTS:
+        query = {"arm": ["user=nobody", "user=nobody2"], "format": "csv"}
+        assert as_staff.get(f"/compare/charts/{name}/", query).status_code == 404
 
 
 def test_the_link_to_copy_has_absolute_times(as_staff, campaign):
@@ -406,9 +412,9 @@ def test_the_link_to_copy_has_absolute_times(as_staff, campaign):
 def test_results_are_cached_until_statistics_change(as_staff, campaign, django_assert_num_queries):
     campaign()
     cache.clear()
-    with django_assert_num_queries(80):
+    with django_assert_num_queries(81):
         as_staff.get(compare(*BOTH))
-    with django_assert_num_queries(25):
+    with django_assert_num_queries(26):
         as_staff.get(compare(*BOTH))
     JobStatistics.objects.filter(job__started_at__lt=CHANGED).update(
         opens=77_777, computed_at=timezone.now()

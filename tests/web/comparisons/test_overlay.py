@@ -59,7 +59,7 @@ def test_runs_of_any_length_are_aligned_by_their_share(as_staff, heavy_job, late
 def test_a_table_has_the_ratios_to_the_first_job(as_staff, heavy_job, later_job):
     words = words_of(as_staff.get(f"/compare/jobs/?job={heavy_job.pk}&job={later_job.pk}"))
 
-    assert "Opens 90,000 45,000 (0.50)" in words
+    assert "Opens 90,000 45,000 (0.50\u00d7)" in words
     assert "Not observed: data is missing, not zero." not in words
 
 

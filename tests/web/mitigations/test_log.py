@@ -53,7 +53,10 @@ def test_staff_log_a_mitigation_with_scope_and_expectation(as_staff):
         ("metric", "panda_wait_s", "Select PanDA jobs (unit=panda)"),
         ("direction", "less", "Select the metric that is expected to change."),
         ("times", "0.5", "greater than or equal to 1"),
+        ("times", "4", "Select whether it falls or rises"),
         ("case_key", "x", "Enter a whole number."),
+        ("case_key", "-1", "greater than or equal to 1"),
+        ("notes", "n" * 20_001, "at most 20000 characters"),
         ("source", "x", "Select a valid choice"),
     ],
 )
@@ -74,6 +77,14 @@ def test_a_direction_is_saved_without_a_number_and_matching_jobs_are_counted(as_
     assert "Its filters match 1 job." in words_of(page)
     initial = as_staff.get(f"/mitigations/{fix.pk}/edit/").context["form"].initial
     assert initial["direction"] == "more"
+
+
+def test_a_scope_without_jobs_is_pointed_out(as_staff, new_job):
+    new_job()
+    page = as_staff.post("/mitigations/log/", {**FORM, "scope": "user=nosuch"}, follow=True)
+
+    assert 'class="notice warn"' in text_of(page)
+    assert "Its filters match 0 jobs: check its scope." in words_of(page)
 
 
 def test_a_change_is_recorded_and_keeps_the_source(as_staff):
