@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 _MIB = 1024**2
 _PEAK = 110 * _MIB  # bytes/s of one client with one target
 _PAUSE_S = (7.0, 15.0)  # between bursts
-_SPREAD = 0.14
-_SLOW = 3.5
-_DENSE = 0.25  # of the bandwidth that the densest set of nodes loses with large bursts
+_SPREAD = 0.08  # of the logarithm of a bandwidth
+_SLOW = 1.65  # times as long on a slow target, which itself limits the bandwidth
+_SLOW_SPREAD = 0.02
+_DENSE = 0.08  # of the bandwidth that the densest set of nodes loses with large bursts
 _TORUS = (25, 16, 24)
 
 
@@ -30,11 +31,11 @@ class Truth:
     bursts: int = 220
     persistent: float = 0.0  # share of the targets that are always slow
     onsets_per_s: float = 0.0012  # of a target: it becomes slow
-    hold_s: float = 38.0  # mean time that it stays slow
+    hold_s: float = 32.0  # mean time that it stays slow
 
 
-TRUTH = Truth()
 SIZES = {"bursts of 32 MiB": 32 * _MIB, "bursts of 128 MiB": 128 * _MIB}
+TRUTHS = {32 * _MIB: Truth(), 128 * _MIB: Truth(hold_s=18.0)}  # long bursts outlast slow phases
 
 
 def write(folder: Path, seed: int) -> Example:
@@ -47,7 +48,7 @@ def write(folder: Path, seed: int) -> Example:
     )
     for name, size in SIZES.items():
         path = folder / f"{name.replace(' ', '-')}.csv"
-        path.write_text(series(stream(seed, f"pairs example {size}"), size, TRUTH))
+        path.write_text(series(stream(seed, f"pairs example {size}"), size, TRUTHS[size]))
         example.files.append(File("pair_series", path, name, name))
     return example
 
@@ -65,8 +66,9 @@ def series(generator: np.random.Generator, size: int, truth: Truth) -> str:
         slow = (always | (until > now))[target]
         spread, positions = _allocation(generator, count)
         bandwidth = _PEAK * (1 - _DENSE * (1 - spread) * (size > 64 * _MIB))
-        seconds = size / bandwidth * generator.lognormal(0, _SPREAD, count)
-        seconds = np.where(slow, seconds * _SLOW, seconds)
+        usual = generator.lognormal(0, _SPREAD, count)
+        limited = _SLOW * generator.lognormal(0, _SLOW_SPREAD, count)
+        seconds = size / bandwidth * np.where(slow, limited, usual)
         starts = now + generator.exponential(0.02, count)
         lines += [
             f"{starts[client]:.4f},nid{client:05d},atlas2-OST{target[client]:04x},{size},"

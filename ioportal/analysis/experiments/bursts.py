@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MIN_BURSTS = 3
-PEAK = 0.99  # quantile of measured bandwidths that stands for the peak
-SLOW = 2.0  # a straggler takes this many times as long per byte as the median of its burst
+SLOW = 1.5  # a straggler takes more than this many times the median time per byte of its burst
 FAST = 0.8
 BAND = (0.4, 0.9)  # of scores
 _MOST_SIZES = 4  # that are kept apart
@@ -49,9 +48,9 @@ def bursts(transfers: pl.DataFrame) -> Bursts:
 
     - bandwidth = b / d
     - slowness = median bandwidth of the burst's transfers of this size / bandwidth
-    - straggler: slowness > 2
-    - peak of a size: the 99th percentile of the bandwidth of a target in a burst (sum of the
-      bandwidths of its clients)
+    - straggler: slowness > 1.5
+    - peak of a size: the highest bandwidth of a target in any burst (sum of the bandwidths of its
+      clients)
     - pair effective bandwidth = bandwidth / peak: an upper bound of what client and target
       contributed, because a delayed start does not count
     - lag effective bandwidth = b / (end - s) / peak: a lower bound, because waiting counts
@@ -133,7 +132,7 @@ def _scored(transfers: pl.DataFrame) -> pl.DataFrame:
     bandwidth = pl.col("bandwidth_bytes_per_s")
     measured = transfers.with_columns(bandwidth_bytes_per_s=pl.col("bytes") / pl.col("duration_s"))
     by_target = measured.group_by("burst", "size", "target").agg(bandwidth.sum())
-    peaks = by_target.group_by("size").agg(peak=bandwidth.quantile(PEAK))
+    peaks = by_target.group_by("size").agg(peak=bandwidth.max())
     end = pl.col("start_s") + pl.col("duration_s")
     waited_s = end - pl.col("start_s").min().over("burst")
     return measured.join(peaks, on="size", maintain_order="left").with_columns(

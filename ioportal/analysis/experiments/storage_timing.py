@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -328,7 +329,10 @@ def ratios(values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 
 def _quotient(value: float | None, base: float | None) -> float | None:
-    return None if value is None or not base else value / base
+    if value is None or not base:
+        return None
+    quotient = value / base
+    return quotient if isfinite(quotient) else None  # of a time of 1e-320 s
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

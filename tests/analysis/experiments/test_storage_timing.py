@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from collectors.experiments import cmssw_log
@@ -237,6 +237,7 @@ def test_unused_counters_are_left_out_and_layers_come_first(ral):
     ),
     metrics=st.dictionaries(st.sampled_from(["wall_s", "user_s", "sys_s"]), st.floats(0, 1e9)),
 )
+@example(counters=[counter("file", "read", 1, 1, 1e15, 1e-310)], metrics={})
 def test_any_counters_give_figures_and_observations(counters, metrics):
     one = timing("one", counters, metrics)
     other = Timing("other", {})

@@ -301,8 +301,8 @@ class OutputPerformance(Section):
         return Part(
             "output-scores",
             "Effective bandwidth of transfers",
-            "Relative to the peak (99th percentile) of a target. The band from 0.4 to 0.9 is "
-            "shaded.",
+            "Relative to the peak: the highest bandwidth of a target in any burst. Shaded: "
+            "the band from 0.4 to 0.9.",
             output.scores(pair, lag),
             ("percentile", "pair_effective", "lag_effective"),
             list(zip(percents, pair, lag, strict=True)),
