@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -57,7 +55,6 @@ if TYPE_CHECKING:
 _QUANTILES = np.linspace(0, 1, SHARES)
 _MEDIAN, _P90 = 50, 90  # of the quantiles
 _SIGNIFICANCE = 1 - CONFIDENCE
-_THREADS = 2
 
 
 def compare(
@@ -93,11 +90,8 @@ def compare(
     days = np.unique(np.concatenate([arm.known_days for arm in (*arms, *control)]))
     weights = resampled_days(days)
     treated, others = (_Weighted(side, min_stratum_jobs, days, weights) for side in (arms, control))
-    with ThreadPoolExecutor(_THREADS) as threads:  # numpy releases the GIL
-        own, controls = (
-            list(threads.map(partial(_side, side, are_runs=are_runs), metrics))
-            for side in (treated, others)
-        )
+    own = [_side(treated, metric, are_runs=are_runs) for metric in metrics]
+    controls = [_side(others, metric, are_runs=are_runs) for metric in metrics]
     controlled = [
         [_controlled(side, other, number) for number in range(1, len(control))]
         for side, other in zip(own, controls, strict=True)
