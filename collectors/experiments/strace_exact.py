@@ -30,7 +30,7 @@ DURATION = r" <(?P<duration>[0-9]{1,7}(?:\.[0-9]{1,9})?)>"
 _PREFIX = re.compile(PREFIX + r" *(?:\(\+ +[0-9.]+\) )?")  # with -r and -t, the second is relative
 _CALL = re.compile(rf"(?P<call>{CALL})\(")
 _RESUMED = re.compile(rf"<\.\.\. (?P<call>{CALL}) resumed> ?,? ?")
-_UNFINISHED = "<unfinished ...>"
+INTERRUPTION = "<unfinished ...>"
 _NO_RESULT = "= ?"
 _SUPERSEDED = re.compile(r"\+\+\+ superseded by execve in pid (?P<pid>[0-9]{1,7}) \+\+\+$")
 _NO_CALL = ("+++ ", "--- ", "strace: ", "[ Process PID=", "Process ")
@@ -127,7 +127,7 @@ def _without_call(text: str, pid: int, clock: str | None) -> Record:
 
 def _unfinished(call: str, rest: str, pid: int, clock: str | None, *, is_start: bool) -> Record:
     """Return the record of a call without a result."""
-    arguments, mark, end = rest.rpartition(_UNFINISHED)
+    arguments, mark, end = rest.rpartition(INTERRUPTION)
     if mark and not end and is_start:
         return Record(UNFINISHED, pid, clock, call, *_place(call, arguments))
     ended = end if mark else rest[rest.rfind(")") :]

@@ -14,9 +14,9 @@ from collections.abc import Collection
 
 import polars as pl
 
-from collectors.experiments.strace_exact import CALL, PREFIX
+from collectors.experiments.strace_exact import CALL, INTERRUPTION, PREFIX
 
-_UNFINISHED = " <unfinished ...>"
+_INTERRUPTED = f" {INTERRUPTION}"
 _PARTS = PREFIX + rf"(?:<\.\.\. (?P<resumed>{CALL}) resumed>|(?P<started>{CALL})\()?"
 _RESULT = r"^.*(\) += [-0-9].*)$"
 _RELATIVE_TIME = r"^[0-9]{1,8}\."  # the sum of all times is the time of a line
@@ -40,7 +40,7 @@ def joined_lines(lines: pl.DataFrame, waiting: Collection[int]) -> pl.DataFrame:
         .unnest("part")
         .with_columns(
             process=pl.coalesce("bracketed", "pid").cast(pl.Int64),
-            started=pl.when(pl.col("text").str.ends_with(_UNFINISHED)).then("started"),
+            started=pl.when(pl.col("text").str.ends_with(_INTERRUPTED)).then("started"),
         )
         .with_columns(order=pl.int_range(pl.len()).over("process"))
     )
@@ -62,7 +62,7 @@ def joined_lines(lines: pl.DataFrame, waiting: Collection[int]) -> pl.DataFrame:
         .select(
             "line",
             end_line="next_line",
-            text=pl.col("text").str.strip_suffix(_UNFINISHED)
+            text=pl.col("text").str.strip_suffix(_INTERRUPTED)
             + pl.col("next_text").str.extract(_RESULT),
         )
         .drop_nulls()
