@@ -5,6 +5,7 @@ from pathlib import Path
 
 import structlog
 from csp.constants import NONE, SELF, UNSAFE_INLINE
+from django.contrib.messages import constants as message_levels
 
 from ioportal import env, stages
 
@@ -86,6 +87,9 @@ TEMPLATES = [
         },
     },
 ]
+
+# Classes of `.notice` in the style sheet.
+MESSAGE_TAGS = {message_levels.WARNING: "warn", message_levels.ERROR: "bad"}
 
 DATABASES = {
     "default": {
