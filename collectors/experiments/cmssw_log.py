@@ -108,12 +108,12 @@ class _Log:
         if time := _TIME.fullmatch(text):
             return self._add_time(time[1], time[2])
         if vector_read := _VECTOR_READ.search(text):
-            self._count("vector_reads", 1)
-            self._count("vector_read_buffers", int(vector_read[1]))
+            self._count("logged_readv_calls", 1)
+            self._count("logged_readv_buffers", int(vector_read[1]))
             self._markers.setdefault("vector read", vector_read[0])
             return True
         if reads := _READS.search(text):
-            self._count("vector_read_operations", int(reads[1]))
+            self._count("logged_reads_performed", int(reads[1]))
             self._markers.setdefault("reads", reads[0])
             return True
         if events := _EVENTS.search(text):

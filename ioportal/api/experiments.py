@@ -28,17 +28,20 @@ from ioportal.stages import LOAD_UPLOADS
 from ioportal.studies.experiments import (
     ARM_CHARACTERS,
     NAME_CHARACTERS,
+    Ambiguous,
     RunRecord,
+    experiment_to_change,
     job_metrics,
-    named_experiment,
     record_runs,
 )
-from ioportal.studies.models import Experiment, Run
+from ioportal.studies.models import Run
 from ioportal.time_fields import EARLIEST, LATEST
 from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
+
+    from ioportal.studies.models import Experiment
 
 BODY_BYTES = 32 << 20
 _TEXTS = 200  # labels, metrics or steps of a run
@@ -174,7 +177,7 @@ def store_run(request: HttpRequest, experiment: str, run: str, body: RunBody) ->
     "/{experiment}/files/",
     auth=WRITER,
     summary="Upload a file",
-    response={202: UploadState, **problems(413, 422)},
+    response={202: UploadState, **problems(409, 413, 422)},
     openapi_extra=_FILE,
 )
 def upload_file(
@@ -235,13 +238,10 @@ def upload_state(request: HttpRequest, upload_id: UUID) -> HttpResponse:
 
 def _experiment(request: HttpRequest, name: str) -> Experiment:
     """Return an experiment that the user may change, by slug or name; or a new one."""
-    user = reader(request)
-    editable = Experiment.objects.editable_by(user)
-    return (
-        editable.filter(slug=storable(name)).first()
-        or editable.filter(name=_name(name)).first()
-        or named_experiment(_name(name), user)
-    )
+    try:
+        return experiment_to_change(_name(name), reader(request))
+    except Ambiguous as error:
+        raise Problem(409, "ambiguous_name", str(error)) from error
 
 
 def _job(request: HttpRequest, wanted: BatchJob) -> Job:

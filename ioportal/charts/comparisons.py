@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ioportal.charts.arms import LOOKS
-from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text
+from ioportal.charts.labels import FONT_SIZE, axis_title, plotly_text, shown_unit
 from ioportal.charts.log_axis import log_axis
 from ioportal.charts.palette import REST
 from ioportal.charts.time_axis import layout, number_format, text_label
@@ -101,18 +101,25 @@ class Ratio:
     high: float | None
 
 
-def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
+def distributions(
+    quantity: Quantity,
+    arms: Sequence[Distribution],
+    looks: Sequence[Look] = LOOKS,
+    subject: str = "jobs",
+) -> Figure:
     """Draw empirical distribution functions: the share of jobs up to a value.
 
     Args:
         quantity: the quantity; a logarithmic axis omits zeros.
-        arms: at most as many as `arms.LOOKS`.
+        arms: at most as many as `looks`.
+        looks: of the arms.
+        subject: plural of what is counted.
     """
     highest = max((arm.highest for arm in arms), default=0.0)
     drawn: list[float] = []
     number = f".4~{number_format(highest, quantity.unit)[-1]}"
     data = []
-    for arm, look in zip(arms, LOOKS, strict=False):
+    for arm, look in zip(arms, looks, strict=False):
         points = [
             (value, percent)
             for percent, value in enumerate(arm.quantiles)
@@ -127,7 +134,7 @@ def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
                 "x": [value for value, _ in points],
                 "y": [percent for _, percent in points],
                 "line": _line(look),
-                "hovertemplate": f"%{{y}} % up to %{{x:{number}}} {quantity.unit}",
+                "hovertemplate": f"%{{y}} % up to %{{x:{number}}} {shown_unit(quantity.unit)}",
             }
         )
     return {
@@ -136,7 +143,7 @@ def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
             **_layout(),
             "hovermode": "closest",
             "xaxis": _fitting_axis(quantity, drawn),
-            "yaxis": {**_count_axis("% of jobs"), "range": [0, 101], "dtick": 25},
+            "yaxis": {**_count_axis(f"% of {subject}"), "range": [0, 101], "dtick": 25},
         },
     }
 
@@ -229,7 +236,7 @@ def daily_medians(
             "customdata": _interrupted(days.jobs[run] for run in runs),
             "line": _line(look),
             "marker": {"size": 6, "symbol": look.symbol, "color": look.token},
-            "hovertemplate": f"%{{y:{number}}} {quantity.unit} of %{{customdata}} jobs",
+            "hovertemplate": f"%{{y:{number}}} {shown_unit(quantity.unit)} of %{{customdata}} jobs",
         }
         data += [band, line] if len(places) > len(runs) else [line]
     return {"data": data, "layout": base}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textwrap import wrap
 
+from ioportal.analysis.metrics import Unit
 from ioportal.visible_text import visible
 
 FONT_SIZE = 12  # pixels; no text of a chart is smaller
@@ -33,7 +34,13 @@ def kind_of(name: str) -> str:
 def axis_title(title: str, unit: str) -> dict[str, object]:
     """Return the title of a value axis: the quantity in the title of its chart, and the unit."""
     quantity = title.partition(" by ")[0].partition(" of ")[0]
+    unit = shown_unit(unit)
     is_named = not unit or unit.lower() in quantity.lower()
     text = quantity if is_named else f"{quantity} ({unit})"
     lines = wrap(plotly_text(text), _AXIS_TITLE_WIDTH)
     return {"text": "<br>".join(lines), "font": {"size": FONT_SIZE}}
+
+
+def shown_unit(unit: str) -> str:
+    """Return the unit as texts show it: shares have a per cent sign, ratios no unit."""
+    return "" if unit in {Unit.SHARE, Unit.RATIO} else unit

@@ -17,7 +17,7 @@ def attribute_pending() -> bool:
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def load_uploads() -> bool:
     """Load the uploaded files of experiments; return whether uploads are left."""
-    return drain_alone("uploads", uploads.load_next)
+    return drain_alone("uploads", lambda _limit: uploads.load_next(1))  # one can take minutes
 
 
 @shared_task

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
-from django.db.models import Count, F, Sum
+from django.db.models import Count, F, Max, OuterRef, Subquery, Sum
 from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 
@@ -129,15 +129,28 @@ def complete(upload: Upload) -> None:
 
 
 def load_next(limit: int) -> int:
-    """Load up to `limit` uploads, oldest first; return how many.
+    """Load up to `limit` uploads; return how many.
 
     The stage runs alone: an upload that is still marked as loading belongs to a dead worker.
     """
-    waiting = Upload.objects.waiting()
-    pending = list(waiting.select_related("experiment").order_by("created_at")[:limit])
-    for upload in pending:
+    for loaded in range(limit):
+        upload = _next()
+        if upload is None:
+            return loaded
         _load(upload)
-    return len(pending)
+    return limit
+
+
+def _next() -> Upload | None:
+    """Return the oldest upload of the user whose latest upload was loaded the longest ago."""
+    of_owner = Upload.objects.filter(owner=OuterRef("owner")).values("owner")
+    served_at = Subquery(of_owner.values(at=Max("finished_at")))
+    return (
+        Upload.objects.waiting()
+        .select_related("experiment")
+        .order_by(served_at.asc(nulls_first=True), "created_at")
+        .first()
+    )
 
 
 def discard_abandoned(now: datetime) -> None:

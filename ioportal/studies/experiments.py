@@ -52,6 +52,10 @@ class Contradiction(Exception):  # noqa: N818  (a decision about the input)
     """A run has another value already; the message names both."""
 
 
+class Ambiguous(Exception):  # noqa: N818  (a decision about the input)
+    """Others have experiments of this name; the message names their owners."""
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """What one source says about a run; empty values are unknown."""
@@ -89,6 +93,29 @@ def named_experiment(
     experiment.choose_slug()
     experiment.save()
     return experiment
+
+
+def experiment_to_change(name: str, user: User) -> Experiment:
+    """Return the experiment of a slug or name that the user may change, or a new one.
+
+    The user's own experiment of this name precedes those of others.
+
+    Raises:
+        Ambiguous: only others have an experiment of this name; their slugs are unambiguous.
+    """
+    editable = Experiment.objects.editable_by(user)
+    named = editable.filter(name=name)
+    if experiment := editable.filter(slug=name).first() or named.filter(owner=user).first():
+        return experiment
+    others = [
+        f"{each.slug!r} (owner: {each.owner or 'none'})" for each in named.select_related("owner")
+    ]
+    if others:
+        raise Ambiguous(
+            f"Experiments of others have this name: {', '.join(others)}. "
+            "Enter the quoted short name of one of them, or choose another name."
+        )
+    return named_experiment(name, user)
 
 
 def job_metrics(job: Job) -> dict[str, float]:

@@ -8,6 +8,7 @@ import pytest
 from ioportal.ingest import uploads
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster
+from ioportal.studies.experiments import named_experiment
 from ioportal.studies.models import Experiment, Run
 from tests.logs import at
 
@@ -48,6 +49,17 @@ def test_a_run_is_stored_once_and_changed(send, sam):
     assert (run.experiment.owner, run.arm.name, run.events) == (sam, "xroot", 1000)
     assert run.metrics == {"cpu_s": 65.0, "wall_s": 90.0}
     assert (run.labels, run.recipe) == (BODY["labels"], BODY["recipe"])
+
+
+def test_a_name_that_only_others_use_is_refused(send, alice):
+    named_experiment("Protocols, remote", alice)
+
+    refused = send("PUT", "Protocols,%20remote/runs/1/", BODY)
+    stored = send("PUT", "protocols-remote/runs/1/", BODY)
+
+    assert (refused.status_code, refused.json()["code"]) == (409, "ambiguous_name")
+    assert "'protocols-remote' (owner: alice)" in refused.json()["detail"]
+    assert stored.status_code == 200
 
 
 def test_the_figures_of_a_batch_job_become_metrics(send):

@@ -7,6 +7,7 @@ from string import ascii_lowercase
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, User
+from django.test import Client
 
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster, Filesystem, Server
@@ -62,18 +63,34 @@ def sam(db):
     return _person("sam", is_staff=True, is_superuser=True)
 
 
+def _client_of(user):
+    client = Client()
+    client.force_login(user)
+    return client
+
+
 @pytest.fixture
-def as_alice(client, alice):
+def as_alice(alice):
     """A client logged in as alice."""
-    client.force_login(alice)
-    return client
+    return _client_of(alice)
 
 
 @pytest.fixture
-def as_staff(client, sam):
+def as_bob(bob):
+    """A client logged in as bob."""
+    return _client_of(bob)
+
+
+@pytest.fixture
+def as_charlie(charlie):
+    """A client logged in as charlie."""
+    return _client_of(charlie)
+
+
+@pytest.fixture
+def as_staff(sam):
     """A client logged in as staff."""
-    client.force_login(sam)
-    return client
+    return _client_of(sam)
 
 
 @pytest.fixture

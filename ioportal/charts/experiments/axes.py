@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ioportal.analysis.metrics import Unit
 from ioportal.charts.labels import axis_title
 from ioportal.charts.log_axis import log_axis
 from ioportal.charts.time_axis import number_format
@@ -38,7 +37,7 @@ def layout(xaxis: Figure, yaxis: Figure, *, rows: int = 0, **more: Any) -> Figur
 def values_axis(title: str, unit: str, highest: float, **more: Any) -> Figure:
     """Return a linear axis from zero."""
     return {
-        "title": axis_title(title, shown_unit(unit)),
+        "title": axis_title(title, unit),
         "tickformat": number_format(highest, unit),
         "rangemode": "tozero",
         "nticks": 6,
@@ -54,11 +53,6 @@ def logarithmic_axis(title: str, unit: str, values: Sequence[float]) -> Figure:
     """Return a logarithmic axis with room for values above 0, of which there is at least one."""
     low, high = min(values), max(values)
     return {**values_axis(title, unit, high), **log_axis(low, high), "rangemode": "normal"}
-
-
-def shown_unit(unit: str) -> str:
-    """Return the unit as texts show it: shares have a per cent sign, ratios no unit."""
-    return "" if unit in {Unit.SHARE, Unit.RATIO} else unit
 
 
 def categories() -> Figure:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ioportal.analysis.experiments.bursts import BAND
 from ioportal.analysis.experiments.stragglers import RECOVERY_S
 from ioportal.charts.arms import LOOKS
-from ioportal.charts.experiments.axes import layout, number, shown_unit, values_axis
-from ioportal.charts.labels import plotly_text
+from ioportal.charts.experiments.axes import layout, number, values_axis
+from ioportal.charts.labels import plotly_text, shown_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

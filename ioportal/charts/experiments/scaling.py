@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ioportal.charts.experiments.axes import layout, logarithmic_axis, number, shown_unit
-from ioportal.charts.labels import plotly_text
+from ioportal.charts.experiments.axes import layout, logarithmic_axis, number
+from ioportal.charts.labels import plotly_text, shown_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

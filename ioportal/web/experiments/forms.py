@@ -16,7 +16,7 @@ from ioportal.studies.experiments import (
     NAME_CHARACTERS,
     Contradiction,
     arm_named,
-    named_experiment,
+    experiment_to_change,
     order_arms,
 )
 from ioportal.studies.models import Experiment, Run
@@ -113,12 +113,15 @@ class UploadForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at r
         return values
 
     def upload(self) -> Upload:
-        """Return the upload, not stored yet, into an experiment that exists now."""
+        """Return the upload, not stored yet, into an experiment that exists now.
+
+        Raises:
+            Ambiguous: others have experiments of this name.
+        """
         upload: Upload = self.instance
         name = storable(self.cleaned_data["experiment"]).strip()
-        editable = Experiment.objects.editable_by(self._user)
         upload.owner = self._user
-        upload.experiment = editable.filter(name=name).first() or named_experiment(name, self._user)
+        upload.experiment = experiment_to_change(name, self._user)
         return upload
 
 

@@ -5,7 +5,6 @@ import io
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 
 from ioportal.ingest import uploads
 from ioportal.ingest.models import Upload
@@ -42,22 +41,6 @@ def send():
         return response
 
     return post
-
-
-@pytest.fixture
-def as_bob(bob):
-    """A client logged in as bob."""
-    client = Client()
-    client.force_login(bob)
-    return client
-
-
-@pytest.fixture
-def as_charlie(charlie):
-    """A client logged in as charlie."""
-    client = Client()
-    client.force_login(charlie)
-    return client
 
 
 @pytest.fixture

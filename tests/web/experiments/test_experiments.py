@@ -167,6 +167,16 @@ def test_a_name_of_another_users_experiment_makes_a_new_one(as_alice, as_charlie
     ]
 
 
+def test_staff_name_the_experiment_of_another_user_unambiguously(as_alice, as_staff, send):
+    send(as_alice)
+    refused = send(as_staff, RUNS.replace("b1", "b7"))
+    send(as_staff, RUNS.replace("b1", "b7"), experiment="protocols")
+
+    assert "'protocols' (owner: alice). Enter the quoted short name" in words_of(refused)
+    [experiment] = Experiment.objects.all()
+    assert experiment.runs.filter(name__in=["b1", "b7"]).count() == 2
+
+
 def test_attachments_are_downloads_only(as_alice, send):
     send(as_alice)
     run = Run.objects.first()
@@ -295,6 +305,18 @@ def test_unfinished_uploads_of_a_user_are_limited(as_alice, as_charlie):
     refused = as_alice.post("/experiments/upload/", form)
     assert "You have 20 uploads that are not loaded yet" in refused.json()["errors"]["content"][0]
     assert as_charlie.post("/experiments/upload/", form).status_code == 201
+
+
+def test_users_take_turns(as_alice, as_charlie):
+    clients = (as_alice, as_alice, as_alice, as_charlie)
+    for client in clients:
+        files = [SimpleUploadedFile("runs.csv", RUNS.encode())]
+        client.post("/experiments/upload/", {"experiment": "Protocols", "content": files})
+
+    assert uploads.load_next(5) == 4
+
+    loaded = Upload.objects.order_by("finished_at")
+    assert [upload.owner.username for upload in loaded] == ["alice", "charlie", "alice", "alice"]
 
 
 @pytest.mark.parametrize("declared", ["[" * 100_000 + "]" * 100_000, "[[1, " + "9" * 6_000 + "]]"])

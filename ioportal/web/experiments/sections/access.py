@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,10 @@ from ioportal.analysis.experiments import efficiency
 from ioportal.analysis.experiments.run_frame import label_names, metric_names
 from ioportal.analysis.experiments.run_metrics import run_metric, titled
 from ioportal.analysis.metrics import Unit
+from ioportal.charts import comparisons
+from ioportal.charts.arms import LOOKS
 from ioportal.charts.experiments import boxes, heat, steps
+from ioportal.charts.trends import drawn_unit
 from ioportal.reporting.formatting import lowered, p_value, signed, significant, with_unit
 from ioportal.web.common.parts import Part
 from ioportal.web.experiments.sections.choices import choice, other_parameters
@@ -20,21 +24,47 @@ from ioportal.web.experiments.sections.run_figures import frame, is_of_ior
 from ioportal.web.experiments.sections.section import Export, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from ioportal.analysis.experiments.efficiency import Cell, Contrast, Matrix, StepTimes
+    from ioportal.analysis.experiments.efficiency import (
+        Cell,
+        Contrast,
+        Distribution,
+        Matrix,
+        StepTimes,
+    )
     from ioportal.analysis.load_ramp import Interval
     from ioportal.analysis.metrics import Metric
+    from ioportal.charts.arms import Look
     from ioportal.web.experiments.sections.choices import Choice
 
 _EFFICIENCY = "efficiency_share"
 _NONE = ("", "none")
 _BOX = (5, 25, 50, 75, 95)
+_TENTHS = range(0, 101, 10)
+_ALL_SHARES = range(101)
 _CELL_HEADER = (
     *("row", "column", "runs", "unknown", "failed", "hung"),
     *("mean", "mean_low", "mean_high", "median", "median_low", "median_high"),
 )
 _CONTRAST_HEADER = ("row", "column", "difference", "low", "high", "adjusted_p")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The runs of a cell, and how charts name them."""
+
+    name: str
+    column: str
+    values: Distribution
+
+    @property
+    def row(self) -> str:
+        return self.values.name
+
+    def at(self, shares: Iterable[int]) -> list[float]:
+        """Return the quantiles at shares in per cent."""
+        return [self.values.quantiles[share] for share in shares]
 
 
 class AccessMethods(Section):
@@ -204,8 +234,13 @@ class AccessMethods(Section):
         return pl.DataFrame(rows, schema=["name", "step", "seconds"], orient="row")
 
     def charts(self) -> list[Part]:
-        """Return the matrix, the distributions and the steps."""
+        """Return the matrix, the distributions and the steps.
+
+        Cumulative distributions are left out if their lines could not be distinguished.
+        """
         parts = [self._heat_map(), self._distributions()]
+        if self._has_enough_looks:
+            parts.append(self._cumulative())
         if not self._steps.is_empty():
             parts.append(_step_chart(efficiency.step_times(self._steps, self._frame)))
         return parts
@@ -264,21 +299,22 @@ class AccessMethods(Section):
             return "\N{EN DASH}"
         return f"{self._text(interval.low)} to {self._text(interval.high)}"
 
-    def _distributions(self) -> Part:
-        metric = self.metric
-        drawn = [
-            (column, each)
-            for column in self.matrix.columns
+    @cached_property
+    def _groups(self) -> list[_Group]:
+        """The distribution of each cell with a figure, by row."""
+        matrix = self.matrix
+        several = len(matrix.columns) > 1
+        groups = [
+            _Group(f"{each.name}, {column}" if several else each.name, column, each)
+            for column in matrix.columns
             for each in efficiency.distributions(
-                self._of_column(column), metric.name, self.row_label
+                self._of_column(column), self.metric.name, self.row_label
             )
         ]
-        several = len(self.matrix.columns) > 1
-        placed = [
-            (f"{each.name}, {column}" if several else each.name, column, each)
-            for column, each in drawn
-        ]
-        placed.sort(key=lambda item: self.matrix.rows.index(item[2].name))
+        return sorted(groups, key=lambda group: matrix.rows.index(group.row))
+
+    def _distributions(self) -> Part:
+        metric, groups = self.metric, self._groups
         header = ("row", "column", "runs", "mean", *(f"p{at}" for at in _BOX))
         return Part(
             "access-distributions",
@@ -286,32 +322,72 @@ class AccessMethods(Section):
             "Boxes: quartiles and median; whiskers from the 5th to the 95th percentile.",
             boxes.figure(
                 (metric.title, str(metric.unit)),
-                [
-                    boxes.Box(name, column, [each.quantiles[at] for at in _BOX])
-                    for name, column, each in placed
-                ],
+                [boxes.Box(group.name, group.column, group.at(_BOX)) for group in groups],
             )
-            if placed
+            if groups
             else {},
             header,
             [
-                (each.name, column, each.count, each.mean, *(each.quantiles[at] for at in _BOX))
-                for _, column, each in placed
+                (group.row, group.column, group.values.count, group.values.mean, *group.at(_BOX))
+                for group in groups
             ],
             ("Runs", "Mean", *(f"p{at}" for at in _BOX)),
             [
                 (
-                    name,
+                    group.name,
                     (
-                        f"{each.count:,}",
-                        with_unit(each.mean, metric.unit),
-                        *(with_unit(each.quantiles[at], metric.unit) for at in _BOX),
+                        f"{group.values.count:,}",
+                        *(
+                            with_unit(value, metric.unit)
+                            for value in (group.values.mean, *group.at(_BOX))
+                        ),
                     ),
                 )
-                for name, _, each in placed
+                for group in groups
             ],
-            is_empty=not placed,
+            is_empty=not groups,
         )
+
+    def _cumulative(self) -> Part:
+        metric, groups = self.metric, self._groups
+        highest = max((group.values.quantiles[-1] for group in groups), default=0.0)
+        size, unit = drawn_unit(metric.unit, highest)
+        drawn = [
+            comparisons.Distribution(
+                group.name, [value / size for value in group.values.quantiles], group.values.mean
+            )
+            for group in groups
+        ]
+        return Part(
+            "access-cumulative",
+            f"Cumulative distribution of {self._title}",
+            "The share of runs up to a value.",
+            comparisons.distributions(
+                comparisons.Quantity(metric.title, unit),
+                drawn,
+                [self._look(group) for group in groups],
+                "runs",
+            ),
+            ("row", "column", *(f"p{at}" for at in _ALL_SHARES)),
+            [(group.row, group.column, *group.values.quantiles) for group in groups],
+            tuple(f"p{at}" for at in _TENTHS),
+            [
+                (group.name, tuple(with_unit(value, metric.unit) for value in group.at(_TENTHS)))
+                for group in groups
+            ],
+            is_empty=not groups,
+        )
+
+    @property
+    def _has_enough_looks(self) -> bool:
+        return max(len(self.matrix.rows), len(self.matrix.columns)) <= len(LOOKS)
+
+    def _look(self, group: _Group) -> Look:
+        """Return the colour of the column and the dash of the row; without columns, of the row."""
+        of_row = LOOKS[self.matrix.rows.index(group.row)]
+        if len(self.matrix.columns) == 1:
+            return of_row
+        return replace(LOOKS[self.matrix.columns.index(group.column)], dash=of_row.dash)
 
     def _of_column(self, column: str) -> pl.DataFrame:
         return self._frame.filter(efficiency.label_values(self.column_label) == column)

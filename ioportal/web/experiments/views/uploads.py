@@ -14,6 +14,7 @@ from ioportal.celery import wake
 from ioportal.ingest import uploads
 from ioportal.ingest.models import Upload, UploadFile
 from ioportal.stages import LOAD_UPLOADS
+from ioportal.studies.experiments import Ambiguous
 from ioportal.studies.models import Experiment
 from ioportal.web.common.requests import parameter
 from ioportal.web.experiments.forms import UploadForm
@@ -35,6 +36,8 @@ def new(request: UserRequest) -> HttpResponse:
     if form.is_valid():
         try:
             upload = _store(form)
+        except Ambiguous as error:
+            form.add_error("experiment", str(error))
         except uploads.Invalid as error:
             form.add_error("content", str(error))
         else:
