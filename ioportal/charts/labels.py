@@ -9,6 +9,7 @@ from ioportal.visible_text import visible
 
 FONT_SIZE = 12  # pixels; no text of a chart is smaller
 _AXIS_TITLE_WIDTH = 28  # characters
+_CATEGORY_WIDTH = 20  # characters, so that phones have room for the plot
 # Columns next to kinds in frames and exports, and kinds that are no names.
 _RESERVED = {
     *("active", "at", "bin", "cause", "end", "kind", "label", "layer", "name", "observed"),
@@ -20,6 +21,12 @@ _RESERVED = {
 def plotly_text(name: str) -> str:
     """Escape a name for Plotly: no markup, every character visible."""
     return visible(name).replace("<", "&lt;")
+
+
+def category_text(name: str) -> str:
+    """Escape the name of a category, in lines of at most 20 characters if its words permit."""
+    lines = wrap(visible(name), _CATEGORY_WIDTH, break_long_words=False)
+    return "<br>".join(map(plotly_text, lines))
 
 
 def kind_of(name: str) -> str:

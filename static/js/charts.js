@@ -68,6 +68,7 @@
   function resolved(value, key = "") {
     const isToken = key.endsWith("color") && typeof value === "string" && value.startsWith("--");
     if (isToken) return colour(value);
+    if (key === "colorscale" && Array.isArray(value)) return value.map(([at, token]) => [at, colour(token)]);
     if (Array.isArray(value)) {
       return typeof value[0] === "object" ? value.map((part) => resolved(part)) : value;
     }

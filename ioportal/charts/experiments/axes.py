@@ -41,6 +41,7 @@ def values_axis(title: str, unit: str, highest: float, **more: Any) -> Figure:
         "tickformat": number_format(highest, unit),
         "rangemode": "tozero",
         "nticks": 6,
+        "tickangle": 0,
         "fixedrange": True,
         "gridcolor": "--line",
         "zerolinecolor": "--line-strong",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ioportal.charts.labels import axis_title, plotly_text
+from ioportal.charts.labels import axis_title, category_text, plotly_text
 from ioportal.charts.time_axis import number_format
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def row_layout(rows: Sequence[str]) -> Figure:
             "gridcolor": "--line",
             "zeroline": False,
             "tickvals": list(range(len(rows))),
-            "ticktext": [plotly_text(name) for name in rows],
+            "ticktext": [category_text(name) for name in rows],
             "range": [len(rows) - 0.5, -0.5],
         },
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.experiments.axes import categories, layout, values_axis
-from ioportal.charts.labels import plotly_text
+from ioportal.charts.labels import category_text, plotly_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def figure(quantity: tuple[str, str], boxes: Sequence[Box]) -> Figure:
                 "type": "box",
                 "orientation": "h",
                 "name": plotly_text(group),
-                "y": [plotly_text(box.name) for box in own],
+                "y": [category_text(box.name) for box in own],
                 **{
                     part: [box.quantiles[place] for box in own] for place, part in enumerate(_PARTS)
                 },
@@ -58,7 +58,7 @@ def figure(quantity: tuple[str, str], boxes: Sequence[Box]) -> Figure:
         {
             **categories(),
             "categoryorder": "array",
-            "categoryarray": [plotly_text(box.name) for box in boxes],
+            "categoryarray": [category_text(box.name) for box in boxes],
         },
         rows=len(boxes),
         boxmode="overlay",

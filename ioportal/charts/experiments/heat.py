@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ioportal.charts.experiments.axes import categories, layout
-from ioportal.charts.labels import axis_title, plotly_text
+from ioportal.charts.labels import axis_title, category_text, plotly_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure
 
 _SCALE = "Cividis"  # readable with any colour blindness, and in both themes
+_PALE_SCALE = [[0, "--series-1/0.04"], [1, "--series-1/0.5"]]  # behind texts
 _CELL = 44  # pixels
 _FEW = 12  # rows with texts in their cells
 _MARGIN = 110
@@ -45,7 +46,7 @@ def figure(
     trace = {
         "type": "heatmap",
         "x": [plotly_text(column) for column in columns],
-        "y": [plotly_text(row) for row in rows],
+        "y": [category_text(row) for row in rows],
         "z": [list(row) for row in values],
         "colorscale": _SCALE,
         "hoverongaps": False,
@@ -61,7 +62,12 @@ def figure(
     if bounds:
         trace |= {"zmin": bounds[0], "zmax": bounds[1]}
     if texts and len(rows) <= _FEW:
-        trace |= {"text": [list(row) for row in texts], "texttemplate": "%{text}"}
+        trace |= {
+            "text": [list(row) for row in texts],
+            "texttemplate": "%{text}",
+            "textfont": {"color": "--ink"},
+            "colorscale": _PALE_SCALE,
+        }
     cell = _CELL if len(rows) <= _FEW else _TALLEST / len(rows)
     drawn = layout(
         {

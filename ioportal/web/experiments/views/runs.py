@@ -15,6 +15,9 @@ from ioportal.visible_text import storable
 from ioportal.web.common import exports
 from ioportal.web.experiments.forms import AttachmentForm, RunForm
 from ioportal.web.experiments.page import ExperimentPage, run_facts
+from ioportal.web.experiments.sections.lookups import LookUps
+from ioportal.web.experiments.sections.output import OutputPerformance
+from ioportal.web.experiments.sections.process_samples import ProcessSamples
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
     from ioportal.web.common.requests import UserRequest
 
 _NAME_CHARACTERS = 200
+_SECTIONS = {  # of the experiment's page, by the measurements of a run
+    "system_calls": LookUps,
+    "process_samples": ProcessSamples,
+    "pair_transfers": OutputPerformance,
+}
 
 
 @require_safe
@@ -41,6 +49,11 @@ def run(request: UserRequest, slug: str, pk: int) -> HttpResponseBase:
             "experiment": shown.experiment,
             "page": ExperimentPage(shown.experiment, request.user, request.GET),
             "attachments": shown.attachments.defer("content"),
+            "analyses": [
+                (section.name, section.title)
+                for rows, section in _SECTIONS.items()
+                if getattr(shown, rows).exists()
+            ],
             "run_metrics": [(run_metric(name), value) for name, value in shown.metrics.items()],
             "form": AttachmentForm(),
         },
