@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.comparison.results import Scale, Verdict
-from ioportal.reporting.comparison_sentences import change_in_words, sentence, smallest_in_words
+from ioportal.reporting.comparison_sentences import (
+    change_in_words,
+    noun_of,
+    sentence,
+    smallest_in_words,
+)
 from ioportal.reporting.formatting import lowered
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ioportal.analysis.comparison.results import Effect
     from ioportal.analysis.metrics import Metric
 
@@ -28,25 +35,34 @@ def by_change(effects: Any) -> list[tuple[Metric, Effect]]:
     return sorted(changed, key=size, reverse=True)
 
 
-def conclusions(effects: list[tuple[Metric, Effect]]) -> list[str]:
-    """Return the largest changes, equivalences, possible changes, then undetected changes."""
+def conclusions(effects: list[tuple[Metric, Effect]], *, is_contrast: bool = False) -> list[str]:
+    """Return the largest changes, equivalences, possible changes, then undetected changes.
+
+    Args:
+        effects: metrics and their effects in an arm.
+        is_contrast: whether the arms are different jobs, instead of one population over time.
+    """
+    noun = noun_of(is_contrast=is_contrast)
     changed = by_change(effects)
-    sentences = [sentence(*pair) for pair in changed[:_STATED]]
+    sentences = [sentence(*pair, is_contrast=is_contrast) for pair in changed[:_STATED]]
     if len(changed) > _STATED:
-        others = ", ".join(lowered(metric.title) for metric, _ in changed[_STATED:])
-        sentences.append(f"Also changed: {others}.")
+        also = "Also different" if is_contrast else "Also changed"
+        sentences.append(f"{also}: {_names(changed[_STATED:])}.")
     if equal := [pair for pair in effects if pair[1].is_within_margin]:
-        names = ", ".join(lowered(metric.title) for metric, _ in equal)
-        sentences.append(f"Unchanged within ± {100 * equal[0][1].margin:g} %: {names}.")
+        unchanged = "Equal" if is_contrast else "Unchanged"
+        sentences.append(
+            f"{unchanged} within \u00b1 {100 * equal[0][1].margin:g} %: {_names(equal)}."
+        )
     if possible := [pair for pair in effects if pair[1].is_possible]:
         changes = ", ".join(
-            f"{lowered(metric.title)} {change_in_words(metric, effect)}"
+            f"{lowered(metric.title)} {change_in_words(metric, effect, is_contrast=is_contrast)}"
             for metric, effect in possible
         )
         sentences.append(f"Possible, but not confirmed by the test: {changes}.")
     if shifted := [pair for pair in effects if pair[1].is_shifted and not pair[1].is_within_margin]:
-        names = ", ".join(lowered(metric.title) for metric, _ in shifted)
-        sentences.append(f"The values differ, but no change of the median is confirmed: {names}.")
+        sentences.append(
+            f"The values differ, but no {noun} of the median is confirmed: {_names(shifted)}."
+        )
     undetected = [
         pair
         for pair in effects
@@ -54,8 +70,8 @@ def conclusions(effects: list[tuple[Metric, Effect]]) -> list[str]:
         and not (pair[1].is_within_margin or pair[1].is_possible or pair[1].is_shifted)
     ]
     for is_open, about in (
-        (False, "No detectable change (in brackets: what would have been seen)"),
-        (True, "Unknown (in brackets: the smallest change that would have been seen)"),
+        (False, f"No detectable {noun} (in brackets: what would have been seen)"),
+        (True, f"Unknown (in brackets: the smallest {noun} that would have been seen)"),
     ):
         names = ", ".join(
             f"{lowered(metric.title)} ({smallest})"
@@ -67,3 +83,7 @@ def conclusions(effects: list[tuple[Metric, Effect]]) -> list[str]:
         if names:
             sentences.append(f"{about}: {names}.")
     return sentences
+
+
+def _names(pairs: Iterable[tuple[Metric, Effect]]) -> str:
+    return ", ".join(lowered(metric.title) for metric, _ in pairs)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ioportal.analysis.comparison.results import (
     CONFIDENCE,
+    MAX_OVERLAP,
     MIN_DAYS,
     MIN_JOBS,
     MIN_MATCHED,
@@ -36,69 +37,78 @@ _REFUSALS = {
     Refusal.FEW_RUNS: f"fewer than {MIN_RUNS} runs in an arm",
     Refusal.NO_SHARED_STRATUM: "the arms have no stratum in common",
     Refusal.FEW_MATCHED: f"less than {MIN_MATCHED:.0%} of an arm is in strata that all arms have",
+    Refusal.OVERLAP: f"more than {MAX_OVERLAP:.0%} of an arm is also in the first arm",
     Refusal.HIDDEN: f"other users' jobs are shown only in groups of {MIN_GROUP} or more",
 }
 
 
-def sentence(metric: Metric, effect: Effect, *, is_controlled: bool = False) -> str:
+def sentence(metric: Metric, effect: Effect, *, is_contrast: bool = False) -> str:
     """Return the conclusion about a metric, such as "Opens fell 4.1x (3.7 to 4.5)".
 
     Args:
         metric: the metric.
         effect: effect of an arm.
-        is_controlled: whether the effect is relative to the control's.
+        is_contrast: whether the arms are different jobs, instead of one population over time.
     """
-    separator = " " if effect.verdict is Verdict.CHANGED else ": "
-    relative = " relative to the control" if is_controlled else ""
-    return f"{metric.title}{separator}{conclusion(metric, effect, relative)}."
+    separator = " " if effect.verdict is Verdict.CHANGED and not is_contrast else ": "
+    return f"{metric.title}{separator}{conclusion(metric, effect, is_contrast=is_contrast)}."
 
 
-def conclusion(metric: Metric, effect: Effect, relative: str = "") -> str:
+def conclusion(metric: Metric, effect: Effect, *, is_contrast: bool = False) -> str:
     """Return the conclusion about a metric without its title, such as "fell 4.1x (3.7 to 4.5)".
 
     Args:
         metric: the metric.
         effect: effect of an arm.
-        relative: to what it is relative, if not to the first arm.
+        is_contrast: whether the arms are different jobs.
     """
     within = f"within \u00b1 {percent(effect.margin, 0)} % at {percent(CONFIDENCE, 0)} %"
+    noun = noun_of(is_contrast=is_contrast)
     if effect.refusal:
         return f"no conclusion, {_REFUSALS[effect.refusal]}"
     if effect.verdict is Verdict.CHANGED:
         suffix = f", {within}" if effect.is_within_margin else ""
-        return f"{change_in_words(metric, effect)}{relative}{suffix}"
+        return f"{change_in_words(metric, effect, is_contrast=is_contrast)}{suffix}"
     if effect.verdict is Verdict.EQUIVALENT:
-        return f"{within}{relative}"
-    if effect.is_possible or effect.is_shifted:
-        return _contradictory(metric, effect, relative)
-    smallest = smallest_in_words(metric, effect)
-    if effect.is_open:
-        return f"unknown{relative}; only a change of {smallest} would have been seen"
-    seen = f"; {smallest} would have been seen" if smallest else ""
-    return f"no detectable change{relative}{seen}"
-
-
-def _contradictory(metric: Metric, effect: Effect, relative: str) -> str:
-    """Return the conclusion if only one of interval and test has a change."""
+        return within
     if effect.is_shifted:
-        return f"the values differ{relative}, but a change of the median is not confirmed"
-    return f"possibly {change_in_words(metric, effect)}{relative}, not confirmed by the test"
+        return f"the values differ, but a {noun} of the median is not confirmed"
+    if effect.is_possible:
+        change = change_in_words(metric, effect, is_contrast=is_contrast)
+        return f"possibly {change}, not confirmed by the test"
+    return _undetected(noun, smallest_in_words(metric, effect), is_open=effect.is_open)
 
 
-def change_in_words(metric: Metric, effect: Effect) -> str:
-    """Return a change with its interval, such as "fell 4.1x (3.7 to 4.5)"."""
+def _undetected(noun: str, smallest: str, *, is_open: bool) -> str:
+    if is_open:
+        return f"unknown; only a {noun} of {smallest} would have been seen"
+    seen = f"; {smallest} would have been seen" if smallest else ""
+    return f"no detectable {noun}{seen}"
+
+
+def noun_of(*, is_contrast: bool) -> str:
+    """Return what an effect is called."""
+    return "difference" if is_contrast else "change"
+
+
+def change_in_words(metric: Metric, effect: Effect, *, is_contrast: bool = False) -> str:
+    """Return a change or a contrast: "fell 4.1x (3.7 to 4.5)", "4.1x lower (3.7 to 4.5)"."""
     value, low, high = (bound or 0.0 for bound in (effect.estimate, effect.low, effect.high))
-    if effect.scale is Scale.DIFFERENCE:
-        verb = "rose" if value > 0 else "fell"
+    is_difference = effect.scale is Scale.DIFFERENCE
+    is_higher = value > (0 if is_difference else 1)
+    if is_difference:
         sizes = (abs(value), *sorted((abs(low), abs(high))))
         size, first, last = (with_unit(each, metric.unit) for each in sizes)
-        return f"{verb} by {size} ({first} to {last})"
-    verb, factor = ("rose", value) if value > 1 else ("fell", 1 / value)
-    if factor >= _TIMES:
-        bounds = [low, high] if value > 1 else [1 / high, 1 / low]
-        return f"{verb} {_interval(factor, bounds, significant, (_X, ''))}"
-    bounds = sorted((abs(low - 1), abs(high - 1)))
-    return f"{verb} {_interval(abs(value - 1), bounds, _percent_digits, (' %', ' %'))}"
+        interval = f"({first} to {last})"
+    elif (factor := value if is_higher else 1 / value) >= _TIMES:
+        bounds = [low, high] if is_higher else [1 / high, 1 / low]
+        size, interval = _interval(factor, bounds, significant, (_X, ""))
+    else:
+        bounds = sorted((abs(low - 1), abs(high - 1)))
+        size, interval = _interval(abs(value - 1), bounds, _percent_digits, (" %", " %"))
+    if is_contrast:
+        return f"{size} {'higher' if is_higher else 'lower'} {interval}"
+    return f"{'rose' if is_higher else 'fell'}{' by' if is_difference else ''} {size} {interval}"
 
 
 def _interval(
@@ -106,8 +116,8 @@ def _interval(
     bounds: Sequence[float],
     write: Callable[[float, int], str],
     units: tuple[str, str],
-) -> str:
-    """Return a value with its bounds, with another digit if all look the same.
+) -> tuple[str, str]:
+    """Return a value, and its bounds in brackets, with another digit if all look the same.
 
     Args:
         value: the value.
@@ -119,8 +129,8 @@ def _interval(
     for more in (0, 1):
         text, low, high = (write(each, more) for each in (value, *bounds))
         if not text == low == high:
-            return f"{text}{unit} ({low}{unit_of_bounds} to {high}{unit_of_bounds})"
-    return f"{write(value, 0)}{unit} (\u00b1 <0.1 %)"
+            return f"{text}{unit}", f"({low}{unit_of_bounds} to {high}{unit_of_bounds})"
+    return f"{write(value, 0)}{unit}", "(\u00b1 <0.1 %)"
 
 
 def _percent_digits(share: float, more: int) -> str:

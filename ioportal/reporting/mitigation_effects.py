@@ -16,6 +16,7 @@ from ioportal.analysis.metrics import ANY_BY_NAME
 from ioportal.reporting.comparison_sentences import sentence
 from ioportal.reporting.expectations import Finding, together, with_causes
 from ioportal.reporting.formatting import lowered, percent, significant
+from ioportal.reporting.moved_load import places, rises
 from ioportal.studies.before_after import Surroundings
 from ioportal.studies.cache import visibility_key
 from ioportal.studies.change_points import MAIN_METRICS, single_step
@@ -24,13 +25,14 @@ from ioportal.studies.populations import Selection, kind_in
 from ioportal.studies.trends import RECORDS, completed_per_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
     from django.contrib.auth.models import User
 
     from ioportal.analysis.comparison.results import ArmFigures, Effect, MetricComparison
     from ioportal.analysis.metrics import Metric
+    from ioportal.reporting.moved_load import Place
     from ioportal.studies.before_after import BeforeAfter
     from ioportal.studies.models import Mitigation
 
@@ -50,6 +52,7 @@ class MeasuredEffect:
         single: day and ratio of its own change of the daily medians, if it was measured together
             with others.
         completed_per_day: completed jobs per day before and after.
+        places: the load of filesystems and NFS servers before and after, for staff.
     """
 
     mitigation: Mitigation
@@ -57,6 +60,7 @@ class MeasuredEffect:
     rows: Mapping[str, MetricComparison] = field(default_factory=dict)
     single: tuple[date, float] | None = None
     completed_per_day: tuple[float, ...] = ()
+    places: Sequence[Place] = ()
 
     @property
     def figures(self) -> MetricComparison | None:
@@ -121,7 +125,7 @@ class MeasuredEffect:
     def conclusions(self) -> list[str]:
         """What changed: the expected metric and side effects, or the main metrics; or a reason."""
         if self.finding:
-            return [self.finding.text, *self._single, *self._side_effects]
+            return [self.finding.text, *self._single, *self._side_effects, *self._moved]
         if not self.rows:
             return [self.text]
         effects = [
@@ -132,7 +136,7 @@ class MeasuredEffect:
         if self.completed_per_day:
             before, after = map(significant, self.completed_per_day)
             effects.append(f"Completed jobs per day: {before} before, {after} after.")
-        return effects
+        return [*effects, *self._moved]
 
     @property
     def _main(self) -> list[tuple[Metric, Effect]]:
@@ -161,6 +165,10 @@ class MeasuredEffect:
             ratio = effect.estimate if effect.scale is Scale.RATIO else None
             if effect.is_change and (not ratio or max(ratio, 1 / ratio) >= _STRONG):
                 yield f"At the same time: {lowered(sentence(metric, effect))}"
+
+    @property
+    def _moved(self) -> list[str]:
+        return [f"At the same time: {lowered(rise)}" for rise in rises(self.places, 1)]
 
     @property
     def remarks(self) -> list[str]:
@@ -195,12 +203,14 @@ def _measure(mitigation: Mitigation, periods: BeforeAfter, user: User) -> Measur
     names = [metric.name for metric in metrics_of(arms[0].kind)]
     rows = compare_arms(arms, names).result.metrics
     scope = _selection(mitigation.scope, user)
+    load = places(periods.spans) if user.is_staff else ()
     if mitigation.metric not in rows:
         completed = tuple(
             completed_per_day(scope.jobs, RECORDS[scope.kind.name], *span) for span in periods.spans
         )
-        return MeasuredEffect(mitigation, periods, rows, completed_per_day=completed)
-    return MeasuredEffect(mitigation, periods, rows, _single_step(mitigation, periods, scope))
+        return MeasuredEffect(mitigation, periods, rows, completed_per_day=completed, places=load)
+    single = _single_step(mitigation, periods, scope)
+    return MeasuredEffect(mitigation, periods, rows, single, places=load)
 
 
 def _single_step(

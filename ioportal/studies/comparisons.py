@@ -12,7 +12,14 @@ from django.utils import timezone
 
 from ioportal.analysis.comparison.arms import Arm
 from ioportal.analysis.comparison.comparing import compare
-from ioportal.analysis.comparison.results import MARGIN, Comparison, Refusal
+from ioportal.analysis.comparison.results import (
+    MARGIN,
+    MAX_OVERLAP,
+    Comparison,
+    Effect,
+    Refusal,
+    Verdict,
+)
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS
 from ioportal.analysis.populations import (
     MIN_GROUP,
@@ -32,12 +39,17 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.analysis.comparison.results import ArmFigures, ArmSummary, Daily, Effect
+    from ioportal.analysis.comparison.results import (
+        ArmFigures,
+        ArmSummary,
+        Daily,
+        MetricComparison,
+    )
     from ioportal.analysis.metrics import Metric
     from ioportal.studies.population_values import JobValues
     from ioportal.studies.populations import JobKind
 
-_CACHE_VERSION = 4  # to be changed with the classes of results
+_CACHE_VERSION = 5  # to be changed with the classes of results
 _CONTROL_FILTERS = ("cluster", "start", "end")
 _HIDDEN = {Refusal.NO_VALUES, Refusal.NO_SHARED_STRATUM}  # after small groups are left out
 _ANONYMOUS_COVARIATES = frozenset({Covariate.NODES, Covariate.NONE})
@@ -91,6 +103,37 @@ def compare_arms(
     return replace(compared, result=compared.result.with_margin(margin))
 
 
+def without_overlaps(
+    compared: ArmComparison, shared: Mapping[tuple[int, int], int]
+) -> ArmComparison:
+    """Refuse the effects of arms that are largely the same jobs as the first arm.
+
+    Args:
+        compared: the comparison.
+        shared: number of jobs in two arms, by the numbers of the arms.
+    """
+    result = compared.result
+    first, *others = (summary.jobs for summary in result.arms)
+    overlaps = [
+        shared.get((0, number), 0) > MAX_OVERLAP * min(first, jobs)
+        for number, jobs in enumerate(others, 1)
+    ]
+    if not any(overlaps):
+        return compared
+
+    def kept(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+        return tuple(
+            Effect(Verdict.REFUSED, Refusal.OVERLAP, margin=effect.margin) if overlap else effect
+            for effect, overlap in zip(effects, overlaps, strict=False)
+        )
+
+    metrics = {
+        name: replace(row, effects=kept(row.effects), controlled=kept(row.controlled))
+        for name, row in result.metrics.items()
+    }
+    return replace(compared, result=replace(result, metrics=metrics))
+
+
 def control_arm(user: User, arm: Selection) -> Selection:
     """Select everyone else's jobs of the same clusters and time.
 
@@ -118,8 +161,10 @@ def _compare(
     metrics: Sequence[str],
     covariate: Covariate,
 ) -> ArmComparison:
-    everyone = (*arms, *control)
-    values = [_values(arm, metrics, covariate) for arm in everyone]
+    values = [_values(arm, metrics, covariate) for arm in arms]
+    if all(jobs.days.size for jobs in values):  # otherwise there is no effect to control
+        values += [_values(arm, metrics, covariate) for arm in control]
+    everyone = (*arms, *control)[: len(values)]
     sides = [Arm(jobs.values, jobs.days, jobs.users, jobs.strata) for jobs in values]
     result = compare(sides[: len(arms)], metrics, control=sides[len(arms) :])
     hidden = [
@@ -167,20 +212,12 @@ def _anonymous(
     control: Sequence[JobValues | None],
 ) -> Comparison:
     """Hide what would reveal single jobs of other users."""
-    metrics = {
-        metric: replace(
-            row,
-            arms=_hide_figures(row.arms, arms, metric),
-            effects=_hide_effects(row.effects, arms),
-            control_arms=_hide_figures(row.control_arms, control, metric),
-            control_effects=_hide_effects(row.control_effects, control),
-            controlled=_hide_effects(row.controlled, control),
-        )
-        for metric, row in result.metrics.items()
-    }
     return replace(
         result,
-        metrics=metrics,
+        metrics={
+            metric: _without_single_jobs(row, arms, control, metric)
+            for metric, row in result.metrics.items()
+        },
         arms=_hide_users(result.arms, arms),
         control_arms=_hide_users(result.control_arms, control),
     )
@@ -197,20 +234,50 @@ def _hide_users(
     )
 
 
-def _hide_effects(
-    effects: Sequence[Effect], hidden: Sequence[JobValues | None]
-) -> tuple[Effect, ...]:
-    """Hide Cliff's delta: with an arm of equal values it would count values of the other arm."""
-    return tuple(
-        replace(
-            effect,
-            delta=None,
-            refusal=Refusal.HIDDEN if effect.refusal in _HIDDEN else effect.refusal,
-        )
-        if hidden[0] or jobs
-        else effect
-        for effect, jobs in zip(effects, hidden[1:], strict=False)
+def _without_single_jobs(
+    row: MetricComparison,
+    arms: Sequence[JobValues | None],
+    control: Sequence[JobValues | None],
+    metric: str,
+) -> MetricComparison:
+    own = _hide_figures(row.arms, arms, metric)
+    others = _hide_figures(row.control_arms, control, metric)
+    sides = [(arms, own), (control, others)]
+    return replace(
+        row,
+        arms=own,
+        effects=_hide_effects(row.effects, sides[:1]),
+        control_arms=others,
+        control_effects=_hide_effects(row.control_effects, sides[1:]),
+        controlled=_hide_effects(row.controlled, sides),
     )
+
+
+def _hide_effects(
+    effects: Sequence[Effect],
+    sides: Sequence[tuple[Sequence[JobValues | None], Sequence[ArmFigures]]],
+) -> tuple[Effect, ...]:
+    """Hide what effects reveal of arms of other users.
+
+    An effect relative to a hidden median would reveal the median. With an arm of equal values,
+    Cliff's delta would count values of the other arm.
+
+    Args:
+        effects: of each arm but the first.
+        sides: arms that the effects compare: values of other users' arms, and shown figures.
+    """
+    shown = []
+    for number, effect in enumerate(effects, 1):
+        compared = [
+            figures[at] for hidden, figures in sides for at in (0, number) if hidden[at] is not None
+        ]
+        if not compared:
+            shown.append(effect)
+        elif effect.refusal in _HIDDEN or any(arm.median is None for arm in compared):
+            shown.append(Effect(Verdict.REFUSED, Refusal.HIDDEN, margin=effect.margin))
+        else:
+            shown.append(replace(effect, delta=None))
+    return tuple(shown)
 
 
 def _hide_figures(

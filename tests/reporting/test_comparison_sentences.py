@@ -65,12 +65,19 @@ def test_conclusions_are_sentences(metric, effect, expected):
     assert sentence(metric, effect) == expected
 
 
-def test_a_sentence_names_the_control():
-    effect = changed(2, 1.8, 2.2)
-
-    assert sentence(OPENS, effect, is_controlled=True) == (
-        "Opens rose 2.00\u00d7 (1.80 to 2.20) relative to the control."
-    )
+@pytest.mark.parametrize(
+    ("effect", "expected"),
+    [
+        (changed(2, 1.8, 2.2), "Opens: 2.00\u00d7 higher (1.80 to 2.20)."),
+        (changed(0.9, 0.88, 0.92), "Opens: 10.0 % lower (8.0 % to 12.0 %)."),
+        (
+            Effect(Verdict.NO_CHANGE_DETECTED, smallest=0.05),
+            "Opens: no detectable difference; 5.0 % would have been seen.",
+        ),
+    ],
+)
+def test_different_jobs_are_higher_or_lower(effect, expected):
+    assert sentence(OPENS, effect, is_contrast=True) == expected
 
 
 def test_cautions_name_arms_and_figures():

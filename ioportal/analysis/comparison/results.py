@@ -19,6 +19,7 @@ MIN_DAYS = 5  # days of an arm below which nothing is concluded
 MIN_EFFECTIVE_DAYS = 3.0  # as many days with equal numbers of jobs are as informative
 MIN_RUNS = 4  # independent runs of an arm; with fewer runs, p is never below 5 %
 MIN_MATCHED = 0.2  # share of an arm's jobs in common strata below which nothing is concluded
+MAX_OVERLAP = 0.1  # share of the smaller arm that is in another arm, too; above it, no conclusion
 INSENSITIVE = 1.0  # relative change; if not even this would have been seen, the question is open
 SHARES = 101  # quantiles of an arm: 0 %, 1 %, ..., 100 %
 
@@ -49,6 +50,7 @@ class Refusal(StrEnum):
     NO_SHARED_STRATUM = "no shared stratum"
     FEW_MATCHED = "too few jobs in shared strata"
     HIDDEN = "too few jobs of other users"
+    OVERLAP = "the same jobs in both arms"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
 from ioportal.charts.arms import MOST_ARMS
-from ioportal.reporting import formatting
+from ioportal.reporting import formatting, moved_load
 from ioportal.reporting.comparison_conclusions import by_change, conclusions
 from ioportal.reporting.expectations import Finding
 from ioportal.reporting.formatting import lowered
@@ -19,12 +19,12 @@ from ioportal.reporting.time_ranges import TimeRange
 from ioportal.studies import trends as questions
 from ioportal.studies.arm_details import arm_details, arm_jobs, metric_details
 from ioportal.studies.before_after import Surroundings
-from ioportal.studies.comparisons import compare_arms, metrics_of
+from ioportal.studies.comparisons import compare_arms, metrics_of, without_overlaps
 from ioportal.studies.models import Mitigation, Population
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS
 from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
-from ioportal.web.comparisons import charts, moved_load, presets
+from ioportal.web.comparisons import charts, presets
 from ioportal.web.comparisons.query import FEWEST_ARMS, ComparisonQuery
 from ioportal.web.comparisons.table import ArmRow, EffectCells, controlled_values, effect_values
 from ioportal.web.comparisons.warnings import mitigations, warnings
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
         MetricComparison,
     )
     from ioportal.analysis.metrics import Metric
+    from ioportal.reporting.moved_load import Place
     from ioportal.studies.arm_details import ArmDetails, MetricDetails
     from ioportal.studies.before_after import Neighbour
     from ioportal.studies.comparisons import ArmComparison
     from ioportal.studies.populations import JobKind
     from ioportal.web.common.parts import Part
     from ioportal.web.comparisons.arms import Arm
-    from ioportal.web.comparisons.moved_load import Place
     from ioportal.web.comparisons.presets import PresetForm
 
 _COVARIATES = {
@@ -175,14 +175,19 @@ class ComparisonPage:
 
     @cached_property
     def _comparison(self) -> ArmComparison:
-        selections = [arm.selection for arm in self.arms]
-        return compare_arms(
-            selections,
+        compared = compare_arms(
+            [arm.selection for arm in self.arms],
             [metric.name for metric in self._metrics],
             control=self.query.control_selections,
             covariate=self.query.covariate,
             margin=self.query.margin,
         )
+        return without_overlaps(compared, self.details.shared)
+
+    @property
+    def is_contrast(self) -> bool:
+        """Whether the arms are different jobs, instead of one population over time."""
+        return not self.query.is_before_and_after
 
     @property
     def result(self) -> Comparison:
@@ -235,7 +240,7 @@ class ComparisonPage:
 
     def _cells(self, metric: Metric, effects: Sequence[Effect]) -> list[EffectCells]:
         pairs = zip(self.arms[1:], effects, strict=True)
-        return [EffectCells(arm, metric, effect) for arm, effect in pairs]
+        return [EffectCells(arm, metric, effect, self.is_contrast) for arm, effect in pairs]
 
     @property
     def weighting(self) -> str:
@@ -307,7 +312,7 @@ class ComparisonPage:
 
     def _verdict(self, number: int) -> list[str]:
         effects = [(metric, row.effects[number]) for metric, row in self.compared]
-        return conclusions(effects)
+        return conclusions(effects, is_contrast=self.is_contrast)
 
     @property
     def refusals(self) -> list[str]:
@@ -433,7 +438,18 @@ class ComparisonPage:
     @cached_property
     def places(self) -> list[Place]:
         """The load of filesystems and NFS servers in the periods of the arms, for staff."""
-        return moved_load.places(self)
+        periods = [(arm.start, arm.end) for arm in self.arms if arm.start and arm.end]
+        has_periods = len(periods) == len(self.arms) and len(set(periods)) > 1
+        return moved_load.places(periods) if self.user.is_staff and has_periods else []
+
+    @property
+    def rises(self) -> list[tuple[Arm, list[str]]]:
+        """For each arm but the first: the filesystems and NFS servers whose load rose."""
+        risen = (
+            (arm, list(moved_load.rises(self.places, number)))
+            for number, arm in enumerate(self.arms[1:], 1)
+        )
+        return [(arm, sentences) for arm, sentences in risen if sentences]
 
     # -- charts, exports and links
 
@@ -502,6 +518,6 @@ class ComparisonPage:
                     *(figures.jobs, figures.unknown, figures.days),
                     *(figures.median, figures.mean, figures.p90),
                     *(raw.median, raw.mean, raw.p90),
-                    *effect_values(metric, effect),
+                    *effect_values(metric, effect, is_contrast=self.is_contrast),
                     *controlled_values(beyond),
                 ]

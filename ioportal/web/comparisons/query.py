@@ -47,6 +47,11 @@ class ComparisonQuery:
         self.arms, self._arm_errors = read_arms(user, self.texts[:MOST_ARMS])
         if len(self.texts) > MOST_ARMS:
             self._arm_errors.append(f"Select at most {MOST_ARMS} arms.")
+        keys = [arm.selection.key for arm in self.arms]
+        if len(set(keys)) < len(keys):
+            self._arm_errors.append(
+                "Two arms are the same jobs. Change the filters or the period of one of them."
+            )
 
     @cached_property
     def errors(self) -> dict[str, list[str]]:

@@ -54,6 +54,7 @@ class EffectCells:
     arm: Arm
     metric: Metric
     effect: Effect
+    is_contrast: bool = False  # see `comparison_sentences.sentence`
 
     @property
     def estimate(self) -> str:
@@ -86,7 +87,7 @@ class EffectCells:
     @property
     def sentence(self) -> str:
         """The conclusion."""
-        return sentence(self.metric, self.effect)
+        return sentence(self.metric, self.effect, is_contrast=self.is_contrast)
 
     @property
     def is_change(self) -> bool:
@@ -103,7 +104,7 @@ class ArmRow:
     cells: EffectCells | None
 
 
-def effect_values(metric: Metric, effect: Effect | None) -> list[Any]:
+def effect_values(metric: Metric, effect: Effect | None, *, is_contrast: bool) -> list[Any]:
     """Return the values of an effect in the export; None for the first arm."""
     if effect is None:
         return [None] * 11
@@ -112,7 +113,7 @@ def effect_values(metric: Metric, effect: Effect | None) -> list[Any]:
         *(effect.p, effect.adjusted_p, effect.delta, effect.smallest),
         str(effect.verdict),
         str(effect.refusal) if effect.refusal else None,
-        sentence(metric, effect),
+        sentence(metric, effect, is_contrast=is_contrast),
     ]
 
 
