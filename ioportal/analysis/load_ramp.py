@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import stats
 
+from ioportal.analysis.comparison.arms import Arm
+from ioportal.analysis.comparison.comparing import compare
+from ioportal.analysis.comparison.results import CONFIDENCE, MIN_DAYS, Refusal, Scale
+
 if TYPE_CHECKING:
     from typing import TypeAlias
 
@@ -23,15 +27,14 @@ if TYPE_CHECKING:
 
 MAX_BINS = 12  # of the concurrency
 MIN_VALUES = 30  # of a bin; smaller ones are joined with the next
-MIN_DAYS = 5  # of either quarter of a change; of a correlation
 MIN_BAND_DAYS = 3
 MIN_RANGE = 1.25  # highest / lowest concurrency of a change
-CONFIDENCE = 0.95
 _RESAMPLES = 400
 _DIGITS = 3  # significant digits of values whose medians are resampled
 _SEED = 18
 _OUTLYING = 99.5  # percentile of the highest value in a scatter plot
 _QUARTER = 0.25
+_VALUE = "value"
 _EDGE = (1 + CONFIDENCE) / 2
 
 
@@ -107,14 +110,23 @@ class Bin:
 
 
 @dataclass(frozen=True)
+class End:
+    """The quarter of values at the lowest or at the highest load: medians of loads and values."""
+
+    concurrency: float
+    median: float
+
+
+@dataclass(frozen=True)
 class Change:
     """The medians of the quarter of values at the highest load and of that at the lowest, compared.
 
-    `effect` is their ratio, or their difference where a median may be zero.
+    Medians are weighted to the same mix of strata. `effect` is their ratio, or their difference
+    where a median may be zero.
     """
 
-    first: Bin
-    last: Bin
+    first: End
+    last: End
     is_ratio: bool
     effect: Interval
 
@@ -129,8 +141,9 @@ class Change:
 class Ramp:
     """The relation between concurrency and a metric.
 
-    `change` is None if the concurrency hardly varies, or with too few days at one end.
-    `correlation` is Spearman's, of daily values; None with too few days or without any variation.
+    `change` is None if the concurrency hardly varies, with too few days at one end, or if the jobs
+    at both ends have hardly a stratum in common (`is_other_mix`). `correlation` is Spearman's, of
+    daily values; None with too few days or without any variation.
     """
 
     count: int
@@ -138,9 +151,10 @@ class Ramp:
     bins: tuple[Bin, ...]
     change: Change | None
     correlation: Interval | None
+    is_other_mix: bool = False
 
 
-def ramp(loads: Floats, values: Floats, days: Ints) -> Ramp:
+def ramp(loads: Floats, values: Floats, days: Ints, strata: Ints | None = None) -> Ramp:
     """Relate the values of jobs, or of intervals, to the concurrency at their time.
 
     Bins have equal widths; those with fewer than `MIN_VALUES` values are joined. Intervals are
@@ -151,15 +165,19 @@ def ramp(loads: Floats, values: Floats, days: Ints) -> Ramp:
         loads: concurrency, shape (n,); NaN: unknown.
         values: values of a metric, at least 0; NaN: unknown.
         days: number of the day of each.
+        strata: equal numbers for jobs of one kind; None: all are. The change from low to high
+            load compares jobs of the same mix of kinds (`comparison.compare`).
 
     Returns:
         A relation of the n known pairs; without any, it has no bins.
     """
     known = np.isfinite(loads) & np.isfinite(values)
-    loads, values = loads[known], values[known]
+    kinds = np.zeros(loads.size, int) if strata is None else strata
+    loads, values, kinds = loads[known], values[known], kinds[known]
     numbers, days = np.unique(days[known], return_inverse=True)
     if not loads.size:
         return Ramp(0, 0, (), None, None)
+    change, refusal = _change(loads, values, numbers[days], kinds)
     weights = _day_weights(numbers.size)
     edges = bin_edges(loads)
     places = np.clip(np.searchsorted(edges, loads, side="right") - 1, 0, edges.size - 2)
@@ -172,8 +190,9 @@ def ramp(loads: Floats, values: Floats, days: Ints) -> Ramp:
         loads.size,
         numbers.size,
         tuple(group.bin(low, high) for group, low, high in groups),
-        _change(loads, values, days, weights),
+        change,
         daily_correlation(loads, values, days),
+        is_other_mix=refusal in {Refusal.NO_SHARED_STRATUM, Refusal.FEW_MATCHED},
     )
 
 
@@ -220,32 +239,35 @@ class _Group:
         )
 
 
-def _change(loads: Floats, values: Floats, days: Ints, weights: Floats) -> Change | None:
-    lowest, low, high, highest = np.quantile(loads, (0, _QUARTER, 1 - _QUARTER, 1)).tolist()
-    before, after = (
-        _Group(loads[inside], values[inside], days[inside], weights)
-        for inside in (loads <= low, loads >= high)
+def _change(
+    loads: Floats, values: Floats, days: Ints, strata: Ints
+) -> tuple[Change | None, Refusal | None]:
+    """Return the change from the lowest to the highest load; without one, why."""
+    low, high = np.quantile(loads, (_QUARTER, 1 - _QUARTER)).tolist()
+    ends = [loads <= low, loads >= high]
+    concurrency = [float(np.median(loads[end])) for end in ends]
+    if concurrency[1] <= MIN_RANGE * concurrency[0]:
+        return None, None
+    arms = [
+        Arm({_VALUE: values[end]}, days[end], np.zeros(end.sum(), int), strata[end]) for end in ends
+    ]
+    row = compare(arms, [_VALUE]).metrics[_VALUE]
+    [effect] = row.effects
+    if effect.estimate is None or effect.low is None or effect.high is None:
+        return None, effect.refusal
+    first, last = (
+        End(level, arm.median or 0.0) for level, arm in zip(concurrency, row.arms, strict=True)
     )
-    first, last = before.bin(lowest, low), after.bin(high, highest)
-    count_of_days = min(before.days, after.days)
-    if count_of_days < MIN_DAYS or last.concurrency <= MIN_RANGE * first.concurrency:
-        return None
-    medians = [before.median, after.median, *before.resampled, *after.resampled]
-    if np.nanmin(medians) > 0:
-        ratios = after.resampled / before.resampled
-        effect = _interval(after.median / before.median, ratios, count_of_days)
-        return Change(first, last, is_ratio=True, effect=effect)
-    differences = after.resampled - before.resampled
-    effect = _interval(after.median - before.median, differences, count_of_days, is_log=False)
-    return Change(first, last, is_ratio=False, effect=effect)
+    interval = Interval(effect.estimate, effect.low, effect.high)
+    return Change(first, last, effect.scale is Scale.RATIO, interval), None
 
 
-def _interval(value: float, resampled: Floats, days: int, *, is_log: bool = True) -> Interval:
+def _interval(value: float, resampled: Floats, days: int) -> Interval:
     """Return Student's interval of a value; of its logarithm where all values are positive."""
     known = resampled[np.isfinite(resampled)]
     # Resampling n days gives the deviation of a sample, which is smaller by this factor.
     wide = stats.t.ppf(_EDGE, days - 1) * np.sqrt(days / (days - 1))
-    if is_log and value > 0 and known.min() > 0:
+    if value > 0 and known.min() > 0:
         factor = float(np.exp(wide * np.log(known).std()))
         return Interval(value, value / factor, value * factor)
     error = float(wide * known.std())

@@ -3,6 +3,7 @@
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.analysis.accountability import BUSIER_TIMES, CALM_SHARE
+from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS
 from ioportal.analysis.impact import (
     BEGUN_TIMES,
     BLOCKED_TIMES,
@@ -13,7 +14,7 @@ from ioportal.analysis.impact import (
     SHORT_WAIT,
 )
 from ioportal.analysis.impact_estimate import COSTLIEST, MIN_CALM_INTERVALS
-from ioportal.analysis.load_ramp import MAX_BINS, MIN_DAYS, MIN_RANGE, MIN_VALUES
+from ioportal.analysis.load_ramp import MAX_BINS, MIN_RANGE, MIN_VALUES
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNERS
 from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
@@ -211,8 +212,10 @@ of pilots (the batch jobs of PanDA jobs), or of their nodes. Only the selected j
   joined. Their intervals (95 %) are Student's, with the standard error of medians over resampled
   days. Days are local days of the starts.
 - The **conclusion** compares the median of the quarter of values at the lowest load with that at
-  the highest. It needs {MIN_DAYS} days in each quarter, and {MIN_RANGE:g} times the load. A change
-  is visible if its interval excludes zero. Its cause may be another than the load.
+  the highest, as [comparisons](comparisons.md) do: jobs are weighted to one mix of applications
+  and node counts. It needs {MIN_JOBS} jobs on {MIN_DAYS} days in each quarter, {MIN_RANGE:g} times
+  the load, and jobs of the same kinds at both loads. A change is visible if its interval excludes
+  zero. Its cause may be another than the load.
 - The correlation is Spearman's between daily mean load and daily median, with the interval of
   Bonett and Wright.
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from ioportal.activity import request_latency
 from ioportal.analysis import load_ramp
-from ioportal.analysis.load_ramp import MIN_DAYS, Cells, Concurrency, Ramp
+from ioportal.analysis.comparison.results import MIN_DAYS
 from ioportal.analysis.metrics import BY_NAME, PANDA_METRICS, Metric, Source, Unit
 from ioportal.reporting.formatting import signed, significant, with_unit
 from ioportal.site.models import Server
@@ -21,7 +21,7 @@ from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 from ioportal.telemetry import buckets as clock
 
 if TYPE_CHECKING:
-    from ioportal.analysis.load_ramp import Change, Floats, Ints
+    from ioportal.analysis.load_ramp import Cells, Change, Concurrency, Floats, Ints, Ramp
     from ioportal.analysis.trends import Buckets
     from ioportal.site.models import Cluster
     from ioportal.studies.populations import JobKind
@@ -133,7 +133,13 @@ def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
         missing_s = np.maximum(until - np.maximum(ran.ends[started], starts), 0)
         loads += own * missing_s / np.where(until > starts, until - starts, np.nan)
     of_jobs = (
-        _relation(metric, kind.plural, (loads, ran.values[metric.name][started], starts), edges)
+        _relation(
+            metric,
+            kind.plural,
+            (loads, ran.values[metric.name][started], starts),
+            edges,
+            ran.strata[started],
+        )
         for metric in metrics
     )
     relations = (*of_jobs, _latency(population.cluster, level, buckets, edges))
@@ -178,17 +184,24 @@ def _latency(
 
 
 def _relation(
-    metric: Metric, counted: str, columns: tuple[Floats, Floats, Floats], edges: Floats
+    metric: Metric,
+    counted: str,
+    columns: tuple[Floats, Floats, Floats],
+    edges: Floats,
+    strata: Ints | None = None,
 ) -> Relation:
     """Relate values to loads; `columns` are loads, values and times."""
-    loads, values, moments = (column[np.isfinite(columns[1])] for column in columns)
+    is_known = np.isfinite(columns[1])
+    loads, values, moments = (column[is_known] for column in columns)
     medians, counts = _medians(values, moments, edges)
     return Relation(
         metric,
         counted,
         counts,
         medians,
-        load_ramp.ramp(loads, values, _local_days(moments)),
+        load_ramp.ramp(
+            loads, values, _local_days(moments), None if strata is None else strata[is_known]
+        ),
         load_ramp.cells(loads, values),
     )
 
@@ -215,6 +228,11 @@ def conclusion(relation: Relation, load: Load) -> str:
     ramp, name = relation.ramp, relation.metric.title
     if not ramp.count:
         return f"{name} is unknown in this period."
+    if ramp.is_other_mix:
+        return (
+            f"No conclusion about {_lower(name)}: the jobs at high load are of other applications "
+            "or node counts than those at low load."
+        )
     if (change := ramp.change) is None:
         bins = ramp.bins
         seen = _range(bins[0].low, bins[-1].high, load)

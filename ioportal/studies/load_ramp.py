@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from django.db.models import Case, F, FloatField, Func, Value, When
 from django.db.models.functions import Cast, Coalesce
 from django.db.models.lookups import GreaterThan
 
 from ioportal.jobs.models import Job
-from ioportal.studies.packed import Packed
+from ioportal.studies.packed import Hash, Packed
+from ioportal.studies.population_values import size_classes
 from ioportal.studies.trends import BATCH_RECORDS
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.db.models.expressions import Combinable
 
-    from ioportal.analysis.load_ramp import Floats
+    from ioportal.analysis.load_ramp import Floats, Ints
     from ioportal.jobs.models import WorkloadJobQuerySet
     from ioportal.studies.trends import Jobs, Records
 
@@ -35,6 +37,7 @@ class Runs:
     starts: Floats  # s since 1970
     ends: Floats
     nodes: Floats
+    strata: Ints  # equal for jobs of one application and class of node counts
     values: Mapping[str, Floats]
 
 
@@ -49,11 +52,14 @@ def runs(
         **{f"value_{metric}": _of_ended(records.figure(metric)) for metric in metrics},
     }
     packed = {name: Packed(column, ">f8") for name, column in columns.items()}
+    packed["applications"] = Packed(Coalesce(Hash(records.application), Value(0)), ">i8")
     running = jobs.filter(GreaterThan(records.known_until, Value(start)), started_at__lt=end)
     results = running.order_by().aggregate(**packed)
     arrays: dict[str, Any] = {name: column.unpack(results[name]) for name, column in packed.items()}
     values = {metric: arrays[f"value_{metric}"] for metric in metrics}
-    return Runs(arrays["starts"], arrays["ends"], arrays["nodes"], values)
+    kinds = np.stack([arrays["applications"], size_classes(arrays["nodes"].astype(np.int64))])
+    strata = np.unique(kinds, axis=1, return_inverse=True)[1].ravel()
+    return Runs(arrays["starts"], arrays["ends"], arrays["nodes"], strata, values)
 
 
 def pilots(panda_jobs: WorkloadJobQuerySet, start: datetime, end: datetime) -> Runs:

@@ -67,11 +67,13 @@ class _Records:
     metric: Callable[[str], Combinable]
 
 
+BATCH_APPLICATION = _Application("name")
+PANDA_APPLICATION = F("transformation")
 _BATCH = _Records(
     texts={
         Covariate.QUEUE: F("queue"),
         Covariate.USER: F("owner"),
-        Covariate.APPLICATION: _Application("name"),
+        Covariate.APPLICATION: BATCH_APPLICATION,
     },
     batch_job=F("pk"),
     nodes=F("node_count"),
@@ -81,7 +83,7 @@ _PANDA = _Records(
     texts={
         Covariate.QUEUE: F("site"),
         Covariate.USER: F("user"),
-        Covariate.APPLICATION: F("transformation"),
+        Covariate.APPLICATION: PANDA_APPLICATION,
     },
     batch_job=Coalesce("batch_job", Value(0, BigIntegerField())),
     nodes=Coalesce("batch_job__node_count", Value(0)),

@@ -31,6 +31,7 @@ from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.jobs.runs import KNOWN_UNTIL, NODES
 from ioportal.site.models import ServerVersion, Target
+from ioportal.studies.population_values import BATCH_APPLICATION, PANDA_APPLICATION
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 from ioportal.studies.quantiles import Quantiles
 from ioportal.telemetry import coverage
@@ -75,6 +76,7 @@ class Records:
     nodes: Combinable
     cores: Combinable
     figure: Callable[[str], Combinable]  # column of a metric
+    application: Combinable
 
     @property
     def ended(self) -> dict[str, type[float]]:
@@ -100,6 +102,7 @@ BATCH_RECORDS = Records(
     nodes=NODES,
     cores=F("core_count"),
     figure=lambda name: F(f"statistics__{name}"),
+    application=BATCH_APPLICATION,
 )
 PANDA_RECORDS = Records(
     outcomes={
@@ -113,6 +116,7 @@ PANDA_RECORDS = Records(
     nodes=Value(0),  # nodes belong to the batch job, which others share
     cores=F("core_count"),
     figure=FIGURES.__getitem__,
+    application=PANDA_APPLICATION,
 )
 
 RECORDS = {BATCH_JOBS.name: BATCH_RECORDS, PANDA_JOBS.name: PANDA_RECORDS}

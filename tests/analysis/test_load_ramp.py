@@ -118,6 +118,20 @@ def test_an_increase_with_the_load_is_seen():
     )
 
 
+def test_another_mix_of_jobs_is_no_effect_of_the_load():
+    loads, values, days = campaign(4, day_effect=0.05)
+    chance = np.random.default_rng(4)
+    is_long = chance.random(loads.size) < np.interp(loads, [5, 15], [0.2, 0.8])
+    longer = np.where(is_long, 3 * values, values)
+
+    assert ramp(loads, longer, days).change.effect.low > 1.5
+    change = ramp(loads, longer, days, is_long.astype(int)).change
+    assert change.effect.low < 1 < change.effect.high
+    assert change.effect.value == pytest.approx(1, abs=0.1)
+    apart = ramp(loads, longer, days, (loads > 10).astype(int))
+    assert (apart.change, apart.is_other_mix) == (None, True)
+
+
 def test_medians_of_zero_are_compared_by_their_difference():
     loads, _, days = campaign(2)
     change = ramp(loads, (loads > 10).astype(float), days).change

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure
     from ioportal.reporting.load_ramp import Load, LoadRamp, Relation
 
-_CACHE_VERSION = 1  # to be changed with the classes of `reporting.load_ramp`
+_CACHE_VERSION = 2  # to be changed with the classes of `reporting.load_ramp`
 BINS_HEADER = (
     *("metric", "unit", "concurrency_from", "concurrency_to", "concurrency", "counted", "count"),
     *("days", "median", "median_low", "median_high"),

@@ -8,16 +8,16 @@ from tests import untraced
 from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
-DAYS = 12
+DAYS = 20
 SECOND = timedelta(seconds=1)
 FIRST = at("12:00")
-PERIOD = {"start": "2017-07-05T00:00Z", "end": "2017-07-17T00:00Z", "unit": "panda"}
+PERIOD = {"start": "2017-07-05T00:00Z", "end": "2017-07-25T00:00Z", "unit": "panda"}
 HOURS = {"start": "2017-07-05T10:00Z", "end": "2017-07-05T13:00Z", "step": "hour"}
 
 
 @pytest.fixture
 def ramp(new_job, put_inside):
-    """A pilot of an hour on each of six days, then three at once; each with 20 PanDA jobs."""
+    """A pilot of an hour on each of ten days, then three at once; each with 20 PanDA jobs."""
     for day in range(DAYS):
         for _ in range(1 if day < DAYS // 2 else 3):
             start = FIRST + timedelta(days=day)
@@ -52,8 +52,8 @@ def test_the_load_of_a_job_is_the_number_of_pilots_at_its_time(exported, ramp):
         (row["concurrency"], row["count"], row["days"], row["median"])
         for row in rows["panda_duration_s"]
     ]
-    assert bins == [(1, 120, 6, 3_600), (3, 360, 6, 3_600)]
-    assert [row["median"] for row in rows["panda_stage_in_s"]] == [12.5, 14]
+    assert bins == [(1, 200, 10, 3_600), (3, 600, 10, 3_600)]
+    assert [row["median"] for row in rows["panda_stage_in_s"]] == [13.5, 13.5]
     assert conclusions["panda_duration_s"] == (
         "Between 1.0 and 3.0 pilots at once, the median run time stayed at 1:00:00, "
         "whichever days are left out."
@@ -94,7 +94,7 @@ def test_a_job_alone_has_the_load_of_one_however_short_it_is(exported, new_job):
 
 
 def test_few_days_permit_no_conclusion(exported, ramp):
-    conclusions, _ = exported(start="2017-07-10T00:00Z", end="2017-07-13T00:00Z")
+    conclusions, _ = exported(start="2017-07-14T00:00Z", end="2017-07-17T00:00Z")
 
     assert conclusions["panda_duration_s"] == (
         "No conclusion about run time: it needs 5 days at a low and at a much higher load. "
@@ -112,7 +112,7 @@ def test_the_series_has_the_load_of_the_jobs_and_the_mean_over_time(as_staff, ra
         "1.0",
     )
     assert (float(last["concurrency_mean"]), last["load_median"]) == (pytest.approx(3 / 24), "3.0")
-    assert (last["panda_stage_in_s_n"], last["panda_stage_in_s_median"]) == ("60", "12.0")
+    assert (last["panda_stage_in_s_n"], last["panda_stage_in_s_median"]) == ("60", "11.0")
     assert (last["mds_latency_us_n"], last["mds_latency_us_median"]) == ("0", "")
 
 
@@ -139,7 +139,7 @@ def test_the_page_shows_charts_conclusions_and_tables(as_staff, ramp):
             assert f'data-plot="{chart}-{metric}"' in text_of(page)
     words = words_of(page)
     assert "Between 1.0 and 3.0 pilots at once, the median run time" in words
-    assert "1.17 to 3.00 360 6 1:00:00" in words
+    assert "1.17 to 3.00 600 10 1:00:00" in words
     assert "No traces or service statistics in this period." in words
     link = 'href="/load-ramp/?unit=panda&amp;'
     assert link in text_of(as_staff.get("/trends/", PERIOD))
