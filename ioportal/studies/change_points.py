@@ -5,8 +5,8 @@ What explains them is looked up in the log of mitigations and the upgrades of se
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,15 +14,18 @@ from django.utils import timezone
 
 from ioportal.analysis import change_points, trends
 from ioportal.analysis.before_after import Event
+from ioportal.analysis.comparison.arms import Arm
+from ioportal.analysis.comparison.comparing import compare
+from ioportal.analysis.comparison.results import Refusal, Scale
 from ioportal.analysis.metrics import ANY_BY_NAME, Metric
 from ioportal.studies import scopes
 from ioportal.studies.models import DismissedChange, Mitigation
+from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 from ioportal.studies.trends import RECORDS, medians, upgrades
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
 
     from django.contrib.auth.models import User
 
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 
 FEWEST_JOBS = 3  # of a day with a median
 _NEARBY = timedelta(days=1)
+_AROUND = timedelta(days=14)  # of a change: jobs whose mix of applications is compared
+_MUCH_SMALLER = 0.5  # share of the logarithm of a change that is left with the same mix
 MAIN_METRICS = {
     BATCH_JOBS.name: (
         "metadata_operations_per_node",
@@ -68,11 +73,27 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class SameMix:
+    """The ratio of medians after and before a change, weighted to the same mix of applications.
+
+    None: the jobs before and after have hardly an application in common.
+    """
+
+    ratio: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class Change:
-    """Changes of metrics within a day, the largest first."""
+    """Changes of metrics within a day, the largest first.
+
+    `same_mix` is the largest effect among jobs of the same applications, if it is much smaller.
+    """
 
     day: date
     effects: tuple[Effect, ...]
+    same_mix: SameMix | None = None
 
     @property
     def largest(self) -> Effect:
@@ -95,9 +116,52 @@ class Explained:
 
 
 def changes(kind: JobKind, jobs: Jobs, start: datetime, end: datetime) -> list[Change]:
-    """Find the changes in the daily medians of the main metrics of jobs, in order; one query."""
+    """Find the changes in the daily medians of the main metrics of jobs, in order.
+
+    One query, and two for each change.
+    """
     metrics = [ANY_BY_NAME[name] for name in MAIN_METRICS[kind.name]]
-    return list(_merged(_steps(kind, jobs, metrics, start, end)))
+    found = list(_merged(_steps(kind, jobs, metrics, start, end)))
+    days = [start, *(_midnight(change.day) for change in found), end]
+    return [
+        replace(change, same_mix=_same_mix(kind, jobs, change.largest, tuple(days[at : at + 3])))
+        for at, change in enumerate(found)
+    ]
+
+
+def _midnight(day: date) -> datetime:
+    return timezone.make_aware(datetime.combine(day, time()))
+
+
+def _same_mix(
+    kind: JobKind, jobs: Jobs, effect: Effect, days: Sequence[datetime]
+) -> SameMix | None:
+    """Return an effect among jobs of the same applications, if it is much smaller.
+
+    Args:
+        kind: of the jobs.
+        jobs: the jobs.
+        effect: the effect.
+        days: the previous change, the change, and the next one.
+    """
+    previous, day, following = days
+    periods = [(max(previous, day - _AROUND), day), (day, min(following, day + _AROUND))]
+    name = effect.metric.name
+    sides = [
+        kind.values(
+            jobs.filter(started_at__gte=first, started_at__lt=last), [name], Covariate.APPLICATION
+        )
+        for first, last in periods
+    ]
+    arms = [Arm(side.values, side.days, side.users, side.strata) for side in sides]
+    [weighted] = compare(arms, [name]).metrics[name].effects
+    if weighted.refusal in {Refusal.NO_SHARED_STRATUM, Refusal.FEW_MATCHED}:
+        return SameMix(None)
+    ratio = weighted.estimate
+    if weighted.low is None or weighted.scale is not Scale.RATIO or not ratio:
+        return None
+    is_smaller = np.log(ratio) * np.sign(np.log(effect.ratio)) < _MUCH_SMALLER * effect.size
+    return SameMix(ratio, weighted.low, weighted.high) if is_smaller else None
 
 
 def single_step(

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.analysis import ratios
-from ioportal.reporting.formatting import human, with_unit
+from ioportal.reporting.formatting import human, lowered, significant, with_unit
 from ioportal.studies import change_points, scopes
 from ioportal.studies.models import Mitigation
 from ioportal.web.trends.page import TrendsPage
@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 
     from ioportal.studies.change_points import Effect, Explained
 
-COLUMNS = ("day", "metric", "before", "after", "ratio", "mitigations", "upgrades")
+_CACHE_VERSION = 1  # to be changed with the classes of `studies.change_points`
+COLUMNS = (
+    "day",
+    "metric",
+    "before",
+    "after",
+    "ratio",
+    "ratio_with_same_mix",
+    "mitigations",
+    "upgrades",
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,24 @@ class Proposal:
     def effects(self) -> list[str]:
         """Its effects as text, largest first."""
         return [effect_text(effect) for effect in self.explained.change.effects]
+
+    @property
+    def same_mix(self) -> str:
+        """The largest effect among jobs of the same applications; "": it is similar."""
+        mix = self.explained.change.same_mix
+        if mix is None:
+            return ""
+        if mix.ratio is None:
+            return "The jobs are of other applications than before."
+        low, high = (significant(bound) for bound in (mix.low, mix.high))
+        return (
+            f"The mix of applications changed: with the same mix, {lowered(self._title)} "
+            f"{ratios.measured(mix.ratio)} (ratio {low} to {high})."
+        )
+
+    @property
+    def _title(self) -> str:
+        return self.explained.change.largest.metric.title
 
     @property
     def log_url(self) -> str:
@@ -75,7 +103,7 @@ class ChangePointsPage(TrendsPage):
         start, end = self.window.start, self.window.end
         found = self.cached(
             "change-points",
-            (start, end),
+            (_CACHE_VERSION, start, end),
             lambda: change_points.changes(self.job_kind, self.filtered, start, end),
         )
         scope = self.scope
@@ -87,13 +115,16 @@ class ChangePointsPage(TrendsPage):
         """Yield a row of `COLUMNS` for each metric that changed."""
         for proposal in self.proposals:
             explained = proposal.explained
+            mix = explained.change.same_mix
             for effect in explained.change.effects:
+                is_largest = effect is explained.change.largest
                 yield (
                     explained.change.day.isoformat(),
                     effect.metric.name,
                     effect.before,
                     effect.after,
                     effect.ratio,
+                    mix.ratio if mix and is_largest else None,
                     [mitigation.title for mitigation in explained.mitigations],
                     list(explained.upgrades),
                 )

@@ -2,8 +2,10 @@
 
 import re
 
+import numpy as np
 import pytest
 
+from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import ServerVersion
 from ioportal.studies.models import DismissedChange
 from tests.logs import at
@@ -33,6 +35,39 @@ def test_a_change_is_proposed_and_fills_in_the_form(as_staff):
     [row] = csv_of(as_staff.get(f"{ADDRESS}&format=csv"))
     assert (row["day"], row["metric"]) == ("2017-07-01", "duration_s")
     assert float(row["ratio"]) == pytest.approx(0.25, rel=0.1)
+
+
+def test_another_mix_of_applications_is_pointed_out(as_staff):
+    change = at("00:00") - 4 * DAY
+    Job.objects.filter(started_at__lt=change).update(name="reco")
+    Job.objects.filter(started_at__gte=change).update(name="merge")
+    page = words_of(as_staff.get(ADDRESS))
+
+    assert "1 July 2017 : Duration fell" in page
+    assert "The jobs are of other applications than before." in page
+
+
+def test_what_is_left_of_a_change_with_the_same_mix_is_shown(as_staff):
+    change, rng = at("00:00") - 4 * DAY, np.random.default_rng(2)
+    jobs = list(Job.objects.select_related("statistics"))
+    for job in jobs:
+        # Three of five jobs of a day, later one.
+        is_long = job.started_at.hour > (1 if job.started_at < change else 3)
+        job.name = "reco" if is_long else "merge"
+        job.statistics.duration_s = (4_000 if is_long else 1_000) * rng.lognormal(0, 0.05)
+    Job.objects.bulk_update(jobs, ["name"])
+    JobStatistics.objects.bulk_update([job.statistics for job in jobs], ["duration_s"])
+
+    page = words_of(as_staff.get(ADDRESS))
+    [row] = csv_of(as_staff.get(f"{ADDRESS}&format=csv"))
+
+    assert "The mix of applications changed: with the same mix, duration" in page
+    assert float(row["ratio"]) < 0.3
+    assert float(row["ratio_with_same_mix"]) == pytest.approx(1, abs=0.05)
+
+
+def test_a_change_within_applications_is_not_one_of_their_mix(as_staff):
+    assert "applications" not in words_of(as_staff.get(ADDRESS))
 
 
 @pytest.mark.parametrize("days", [-1, 0, 1])
