@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.labels import plotly_text
-from ioportal.charts.log_axis import round_step
+from ioportal.charts.log_axis import log_axis, round_step
 from ioportal.charts.palette import REST, colours
 from ioportal.charts.time_axis import MEAN, layout, number_format
 
@@ -97,7 +97,9 @@ def figure(
     }
 
 
-def overlay(chart: Chart, runs: Sequence[tuple[str, Steps, Axis]], axis: Axis) -> Figure:
+def overlay(
+    chart: Chart, runs: Sequence[tuple[str, Steps, Axis]], axis: Axis, *, log: bool = False
+) -> Figure:
     """Draw the rates of several runs as lines over each other, aligned by their axes.
 
     Args:
@@ -105,6 +107,7 @@ def overlay(chart: Chart, runs: Sequence[tuple[str, Steps, Axis]], axis: Axis) -
         runs: at most as many as `arms.LOOKS`: name, steps of one kind in the chart's unit, and the
             axis that places the run's times. Axes have the same unit, each with its own origin.
         axis: the range that contains all runs.
+        log: whether the rates have a logarithmic axis, which omits zeros.
 
     Returns:
         ``{"data": [...], "layout": {...}}``: a line for each run, interrupted where it was not
@@ -122,10 +125,11 @@ def overlay(chart: Chart, runs: Sequence[tuple[str, Steps, Axis]], axis: Axis) -
             faint = _line(text, means, own_axis, {**style, "dash": _FAINT_DASH}, hover)
             lines.append(_as_mean(faint, alone=not observed))
     base = layout(axis, (), (), title=chart.title, unit=chart.unit, highest=highest)
-    return {
-        "data": lines,
-        "layout": {**base, "yaxis": {**base["yaxis"], **_up_to(highest)}},
-    }
+    lowest = min(filter(None, (_lowest_of(steps) for _, steps, _ in runs)), default=0.0)
+    scale = (
+        {**log_axis(lowest, highest), "rangemode": "normal"} if log and lowest else _up_to(highest)
+    )
+    return {"data": lines, "layout": {**base, "yaxis": {**base["yaxis"], **scale}}}
 
 
 def on_common_axes(drawn: Figure, axis: Axis, highest: float) -> Figure:
@@ -170,6 +174,12 @@ def _intervals(style: Style, steps: Steps, axis: Axis) -> Figure:
         "hovertemplate": "%{hovertext}<extra></extra>",
         "showlegend": False,
     }
+
+
+def _lowest_of(steps: Steps) -> float | None:
+    """Return the lowest rate above zero of a single kind; None: there is none."""
+    [kind] = steps.kinds
+    return cast("float | None", steps.frame.filter(pl.col(kind) > 0)[kind].min())
 
 
 def highest_of(steps: Steps) -> float:

@@ -26,7 +26,7 @@ from ioportal.studies.job_filters import by_id
 from ioportal.telemetry.models import LARGEST_BIGINT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from django.contrib.auth.models import User
     from django.http import QueryDict
@@ -36,7 +36,11 @@ if TYPE_CHECKING:
     from ioportal.charts.time_axis import Figure
     from ioportal.reporting.time_ranges import TimeRange
 
-ALIGNMENTS = {"elapsed": "time since start", "share": "share of the run"}
+_OPTIONS = {  # title and values of each parameter; the first value is the default
+    "align": ("Align by", {"elapsed": "time since start", "share": "share of the run"}),
+    "per": ("Rates", {"job": "of whole jobs", "node": "per node"}),
+    "scale": ("Scale", {"linear": "linear", "log": "logarithmic"}),
+}
 HEADER = (
     "job_key",
     "job",
@@ -60,6 +64,14 @@ def _all_kinds(steps: Steps) -> Steps:
     return replace(
         steps, frame=steps.frame.select("start", "end", "observed", total), kinds=("operations",)
     )
+
+
+def _per(number: int | None, steps: Steps) -> Steps:
+    """Return rates divided by a number; unknown: no steps."""
+    if not number:
+        return replace(steps, frame=steps.frame.clear())
+    [kind] = steps.kinds
+    return replace(steps, frame=steps.frame.with_columns(pl.col(kind) / number))
 
 
 _OVERLAYS: dict[str, tuple[str, Callable[[Steps], Steps]]] = {
@@ -106,11 +118,10 @@ class ComparedJob:
 class OverlayPage:
     """Up to four jobs of the URL, as far as `user` may see them.
 
-    `job` is the key of a job (repeated), `align` a key of `ALIGNMENTS`.
+    `job` is the key of a job (repeated); other parameters are `_OPTIONS`.
     """
 
     most = MOST_ARMS
-    alignments = ALIGNMENTS
 
     def __init__(self, user: User, query: QueryDict) -> None:
         self.query = query
@@ -135,10 +146,18 @@ class OverlayPage:
             errors.setdefault("job", []).append(
                 f"Select at most {MOST_ARMS} jobs. Only the first {MOST_ARMS} are shown."
             )
-        align = self.query.get("align", "")
-        if align and align not in ALIGNMENTS:
-            errors["align"] = [f"{align[:32]!r} is not one of {', '.join(ALIGNMENTS)}."]
+        if self.option("per") == "node" and self._without_nodes:
+            ids = ", ".join(compared.job.display_id for compared in self._without_nodes)
+            errors["per"] = [f"The number of nodes is unknown: {ids}."]
+        for name, (_, values) in _OPTIONS.items():
+            value = self.query.get(name, "")
+            if value and value not in values:
+                errors[name] = [f"{value[:32]!r} is not one of {', '.join(values)}."]
         return errors
+
+    @property
+    def _without_nodes(self) -> list[ComparedJob]:
+        return [compared for compared in self.jobs if not compared.job.node_count]
 
     @cached_property
     def _found(self) -> dict[str, Job]:
@@ -174,17 +193,46 @@ class OverlayPage:
         """Whether any of the jobs is simulated."""
         return any(compared.job.cluster.simulated for compared in self.jobs)
 
-    @property
-    def align(self) -> str:
-        """The alignment; an invalid one means time since start."""
-        align = self.query.get("align", "")
-        return align if align in ALIGNMENTS else "elapsed"
+    def option(self, name: str) -> str:
+        """Return the value of an option; an invalid one means the default."""
+        _, values = _OPTIONS[name]
+        value = self.query.get(name, "")
+        return value if value in values else next(iter(values))
 
-    def address(self, *more: int, without: int | None = None) -> str:
-        """Return the URL with these jobs, one more or one less."""
+    @property
+    def _chosen(self) -> dict[str, str]:
+        """The options that are not the default."""
+        return {
+            name: value
+            for name, (_, values) in _OPTIONS.items()
+            if (value := self.option(name)) != next(iter(values))
+        }
+
+    @property
+    def options(self) -> list[tuple[str, list[tuple[str, str, bool]]]]:
+        """The options: title; text and URL of each value, and whether it is current."""
+        return [
+            (
+                title,
+                [
+                    (text, self.address(options={name: value}), value == self.option(name))
+                    for value, text in values.items()
+                ],
+            )
+            for name, (title, values) in _OPTIONS.items()
+        ]
+
+    @property
+    def aligned_by(self) -> str:
+        """The alignment in words."""
+        return _OPTIONS["align"][1][self.option("align")]
+
+    def address(
+        self, *more: int, without: int | None = None, options: Mapping[str, str] | None = None
+    ) -> str:
+        """Return the URL with these jobs, one more or one less, or with other options."""
         keys = [compared.job.pk for compared in self.jobs if compared.job.pk != without]
-        align = {} if self.align == "elapsed" else {"align": self.align}
-        query = urlencode({"job": [*keys, *more], **align}, doseq=True)
+        query = urlencode({"job": [*keys, *more], **self._chosen, **(options or {})}, doseq=True)
         return f"{reverse('compare_jobs')}?{query}"
 
     @property
@@ -215,8 +263,7 @@ class OverlayPage:
     @property
     def hidden(self) -> list[tuple[str, str]]:
         """Hidden fields of the form that adds a job."""
-        align = [] if self.align == "elapsed" else [("align", self.align)]
-        return [*(("job", str(compared.job.pk)) for compared in self.jobs), *align]
+        return [*(("job", str(compared.job.pk)) for compared in self.jobs), *self._chosen.items()]
 
     @cached_property
     def overlays(self) -> list[Overlay]:
@@ -259,7 +306,7 @@ class OverlayPage:
     def axis(self, compared: ComparedJob) -> ElapsedAxis:
         """Return the axis of a job: of its run, in the unit of all jobs."""
         run = compared.run
-        if self.align == "share":
+        if self.option("align") == "share":
             return ElapsedAxis.share_of_run(run.start, run.end)
         longest = self.longest.run
         common = ElapsedAxis.of_run(longest.start, longest.end)
@@ -276,9 +323,13 @@ class Overlay:
 
     def __init__(self, name: str, page: OverlayPage) -> None:
         title, of = _OVERLAYS[name]
-        self.chart = Chart(name, title, "ops/s", _FROM_MDTS, Style.LINES, {})
+        is_per_node = page.option("per") == "node"
+        unit = "ops/s per node" if is_per_node else "ops/s"
+        self.chart = Chart(name, title, unit, _FROM_MDTS, Style.LINES, {})
         self._page = page
-        self._steps = [of(compared.series.metadata) for compared in page.jobs]
+        steps = [of(compared.series.metadata) for compared in page.jobs]
+        nodes = [compared.job.node_count if is_per_node else 1 for compared in page.jobs]
+        self._steps = [_per(number, each) for number, each in zip(nodes, steps, strict=True)]
 
     @property
     def script_id(self) -> str:
@@ -298,12 +349,13 @@ class Overlay:
             (compared.name, steps, page.axis(compared))
             for compared, steps in zip(page.jobs, self._steps, strict=True)
         ]
-        return charts.overlay(self.chart, runs, page.axis(page.longest))
+        is_log = page.option("scale") == "log"
+        return charts.overlay(self.chart, runs, page.axis(page.longest), log=is_log)
 
     @property
     def exports_url(self) -> str:
         """The URL of the export, without the format."""
-        query = urlencode({"job": [compared.job.pk for compared in self._page.jobs]}, doseq=True)
+        _, _, query = self._page.address().partition("?")
         return f"{reverse('compare_jobs_chart', args=[self.chart.name])}?{query}"
 
     @property

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from ioportal.jobs.models import Job
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
@@ -54,6 +55,25 @@ def test_runs_of_any_length_are_aligned_by_their_share(as_staff, heavy_job, late
 
     assert overlay["layout"]["xaxis"]["range"] == [0, 100]
     assert panel["layout"]["xaxis"]["title"]["text"] == "Share of the run (%)"
+
+
+def test_rates_are_shown_per_node_on_a_logarithmic_scale(as_staff, heavy_job):
+    Job.objects.filter(pk=heavy_job.pk).update(node_count=4)
+    page = as_staff.get(f"/compare/jobs/?job={heavy_job.pk}&per=node&scale=log")
+    drawn = figure_of(page, "figure-overlay-opens")
+    export = json_of(as_staff.get(f"/compare/jobs/opens/?job={heavy_job.pk}&per=node&format=json"))
+
+    assert drawn["data"][0]["y"][0] == 25
+    assert drawn["layout"]["yaxis"]["type"] == "log"
+    assert f"?job={heavy_job.pk}&amp;per=job&amp;scale=log" in text_of(page)
+    assert (export["unit"], export["rows"][0]["per_second"]) == ("ops/s per node", 25)
+
+
+def test_rates_per_node_need_the_number_of_nodes(as_staff, heavy_job):
+    Job.objects.filter(pk=heavy_job.pk).update(node_count=0)
+    page = words_of(as_staff.get(f"/compare/jobs/?job={heavy_job.pk}&per=node"))
+
+    assert "The number of nodes is unknown: 3567126." in page
 
 
 def test_a_table_has_the_ratios_to_the_first_job(as_staff, heavy_job, later_job):
