@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _BEGIN = datetime(2026, 9, 1, tzinfo=UTC)
 _DAYS, _WINDOW_S = 14, 60
 _SEEDS = 5
-_COVERED, _LARGEST_ERROR = 0.93, 0.06
+_COVERED, _LARGEST_ERROR, _LARGEST_SAFE = 0.93, 0.06, 1.03
 # Servers whose knee is reached, and servers whose knee is not.
 _REACHED: tuple[dict[str, float], ...] = (
     {"capacity_per_s": 5_000, "peak": 0.15, "storms": 12},
@@ -38,15 +38,21 @@ _NOT_REACHED: tuple[dict[str, float], ...] = (
 def measure(scale: float) -> Iterator[Figure]:
     """Compute the capacity of servers with known knees."""
     seeds = range(max(round(_SEEDS * scale), 1))
-    covered, errors = [], []
+    covered, errors, safe = [], [], []
     for options in _REACHED:
         truth = knee_per_s(options["capacity_per_s"])
         for found in _found(options, seeds):
+            safe.append(_safe_share(found, truth))
             knee = found.knee.scaled(1 / found.cost_s) if found.knee else None
             covered.append(knee and knee.low <= truth and (not knee.high or truth <= knee.high))
             errors.append(abs(knee.value / truth - 1) if knee else 1.0)
-            say(f"{options}: {knee}, true {truth:.0f}")
-    knees = [found.knee for options in _NOT_REACHED for found in _found(options, seeds)]
+            say(f"{options}: {knee}, safe {safe[-1]:.2f} of the true {truth:.0f}")
+    knees = []
+    for options in _NOT_REACHED:
+        for found in _found(options, seeds):
+            knees.append(found.knee)
+            safe.append(_safe_share(found, knee_per_s(options["capacity_per_s"])))
+            say(f"{options}: safe {safe[-1]:.2f} of the true knee")
     servers = f"{len(covered)} simulated servers"
     yield Figure(
         "capacity_covered",
@@ -69,6 +75,18 @@ def measure(scale: float) -> Iterator[Figure]:
         "knees",
         at_most=0,
     )
+    yield Figure(
+        "capacity_safe",
+        f"Highest safe load, {len(safe)} simulated servers",
+        100 * max(safe),
+        "% of the true knee",
+        at_most=100 * _LARGEST_SAFE,
+    )
+
+
+def _safe_share(found: Capacity, truth: float) -> float:
+    """Return the safe load relative to the true knee; 0: there is none."""
+    return found.safe.load / found.cost_s / truth if found.safe else 0.0
 
 
 def _found(options: dict[str, float], seeds: range) -> Iterator[Capacity]:

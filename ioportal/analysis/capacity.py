@@ -20,15 +20,13 @@ from scipy.stats import theilslopes
 
 from collectors.tables import UTC_US
 from ioportal.analysis.impact import FREE_THREADS, US_PER_S
+from ioportal.analysis.safe_load import Windows, safe_load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
-    Ints = npt.NDArray[np.int64]
+    from ioportal.analysis.safe_load import Floats, Ints, SafeLoad
 
 WINDOWS = {  # of one server, complete, without overlap
     "start": UTC_US,
@@ -104,42 +102,44 @@ class Capacity:
     Args:
         curve: columns of `CURVE`.
         baseline: factor without load, relative to the usual times of the input.
-        knee: load at which requests take `KNEE_FACTOR` times as long as without load; None: never.
-        safe_load: highest observed load below the knee.
+        knee: load at which requests take `KNEE_FACTOR` times as long as without load; None: not
+            seen, or in too few windows.
+        unconfirmed_knee: this load, seen in too few windows.
+        safe: highest load whose latency is shown to be below the knee; None: none.
+        limit: the knee, or the highest safe load.
         usual_load: median of the windows.
         busy_load: exceeded in 5 % of the hours.
         cost_s: usual time of a request of the usual mix.
         windows: number of windows in the curve.
         resampled: unit of resampling.
         units: number of units.
-        slow_units: units with windows at loads beyond the knee.
+        days: number of days with these windows.
+        slow: steady windows at loads beyond the knee.
         excluded: number of excluded windows by reason.
     """
 
     curve: pl.DataFrame
     baseline: float
     knee: Estimate | None
-    safe_load: float
+    unconfirmed_knee: float | None
+    safe: SafeLoad | None
+    limit: Estimate
     usual_load: float
     busy_load: float
     cost_s: float
     windows: int
     resampled: Resampled
     units: int
-    slow_units: int
+    days: int
+    slow: Windows = field(repr=False)
     excluded: dict[str, int]
     # A row per replicate: lower and upper bound of the knee, busy load.
     replicates: Floats = field(repr=False)
 
     @property
-    def limit(self) -> Estimate:
-        """The knee, or the highest load seen."""
-        return self.knee or Estimate(self.safe_load, self.safe_load, None)
-
-    @property
     def is_busy_load_seen(self) -> bool:
         """Whether the latency at the load of busy hours is known."""
-        return self.knee is not None or self.busy_load <= BIN_RATIO * self.safe_load
+        return self.knee is not None or self.busy_load <= BIN_RATIO * self.limit.value
 
     @property
     def headroom(self) -> Estimate | None:
@@ -173,19 +173,17 @@ class MoreJobs:
 
 @dataclass(frozen=True)
 class _Binned:
-    """Steady windows, sorted by bin of load and factor; arrays of shape (n,)."""
+    """Windows, sorted by bin of load and factor."""
 
-    load: Floats
-    factor: Floats
-    unit: Ints
+    windows: Windows
     edges: Ints  # first window of each bin
     loads: Floats  # median of each bin
 
     @classmethod
-    def of(cls, load: Floats, factor: Floats, unit: Ints) -> _Binned:
+    def of(cls, windows: Windows) -> _Binned:
         """Sort windows into bins of loads with `MIN_BIN_WINDOWS`; leave out windows without one."""
         step = np.log(BIN_RATIO)
-        number = np.floor(np.log(load) / step).astype(np.int64)
+        number = np.floor(np.log(windows.load) / step).astype(np.int64)
         values, inverse, counts = np.unique(number, return_inverse=True, return_counts=True)
         widest = round(np.log(WIDEST_BIN_RATIO) / step)
         bins, sizes, first = np.zeros(len(values), dtype=np.int64), [0], 0
@@ -196,11 +194,16 @@ class _Binned:
             bins[n] = len(sizes) - 1
             sizes[-1] += int(count)
         bin_of = bins[inverse]
-        order = np.lexsort((factor, bin_of))
+        order = np.lexsort((windows.factor, bin_of))
         order = order[np.array(sizes)[bin_of[order]] >= MIN_BIN_WINDOWS]
         edges = np.flatnonzero(np.diff(bin_of[order], prepend=-1))
-        loads = _by_bin(load[order], edges, 0.5)
-        return cls(load[order], factor[order], unit[order], edges, loads)
+        return cls(windows[order], edges, _by_bin(windows.load[order], edges, 0.5))
+
+    @property
+    def parts(self) -> list[slice]:
+        """The windows of each bin."""
+        ends = [*self.edges[1:].tolist(), len(self.windows.load)]
+        return [slice(*bounds) for bounds in zip(self.edges.tolist(), ends, strict=True)]
 
 
 def _by_bin(values: Floats, edges: Ints, share: float) -> Floats:
@@ -224,7 +227,8 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
     Windows in which the load changes, windows after a restart and windows in which threads are
     blocked on locks are excluded. The curve is an isotonic regression through the medians of bins
     of loads. The interval is from resampled days, or hours where days are few, and includes the
-    bins on both sides of the crossing: loads in between were not observed.
+    bins on both sides of the crossing: loads in between were not observed. A knee with too few
+    windows, hours or days beyond it is unconfirmed.
 
     Args:
         windows: columns of `WINDOWS`.
@@ -243,53 +247,80 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
         return Refusal(
             f"Too few windows: {steady.height:,} with a steady load, {MIN_WINDOWS} are needed."
         )
-    load = steady["load"].to_numpy()
-    lowest, highest = np.quantile(load, (0.01, 1.0))
-    if highest < MIN_LOAD_RATIO * lowest:
-        return Refusal(
-            f"The load varies too little: the highest is {highest / lowest:.2f} times the lowest, "
-            f"{MIN_LOAD_RATIO:g} times are needed."
-        )
-    resampled = Resampled.DAYS if steady["day"].n_unique() >= MIN_DAYS else Resampled.HOURS
     if (hours := steady["hour"].n_unique()) < MIN_HOURS:
         return Refusal(f"Too few hours with data: {hours}, {MIN_HOURS} are needed.")
+    resampled = Resampled.DAYS if steady["day"].n_unique() >= MIN_DAYS else Resampled.HOURS
     column = "day" if resampled is Resampled.DAYS else "hour"
     names = known[column].unique().sort().to_numpy()
-    unit = np.searchsorted(names, steady[column].to_numpy())
-    binned = _Binned.of(load, steady["factor"].to_numpy(), unit)
+    load, factor, unit, day = (
+        steady[name].to_numpy() for name in ("load", "factor", column, "day")
+    )
+    points = Windows(load, factor, np.searchsorted(names, unit), day)
+    days = points.days
+    lowest, highest = np.quantile(load, 0.01), points.supported_load(days)
+    if highest is None or highest < MIN_LOAD_RATIO * lowest:
+        return Refusal(
+            f"The load varies too little: without single windows, the highest is "
+            f"{(highest or lowest) / lowest:.2f} times the lowest, {MIN_LOAD_RATIO:g} times are "
+            "needed."
+        )
+    binned = _Binned.of(points)
     if len(binned.loads) < _FEWEST_BINS:
         return Refusal(
             f"Too few windows at similar loads: {MIN_BIN_WINDOWS} within a ratio of "
             f"{WIDEST_BIN_RATIO:g} are needed."
         )
-    fit = _fitted(binned, np.ones(len(binned.load)))
+    fit = _fitted(binned, np.ones(len(binned.windows.load)))
     hourly = known.group_by("hour", pl.col(column).alias("unit")).agg(
         load=pl.sum("work_us") / pl.sum("seconds") / US_PER_S
     )
     hour_unit = np.searchsorted(names, hourly["unit"].to_numpy())
     hour_load = hourly["load"].to_numpy()
-    loads = binned.loads
-    busy_load = float(np.quantile(hour_load, BUSY_SHARE))
-    safe_load = float(loads[-1] if fit.crossing is None else loads[fit.bins[fit.crossing - 1]])
-    replicates = _replicates(binned, len(names), hour_unit, hour_load, safe_load)
-    knee = None
+    replicates, latencies = _replicates(binned, fit, len(names), hour_unit, hour_load)
+    knee = unconfirmed = None
+    most = np.inf
+    slow = points[load > np.inf]
     if fit.crossing is not None:
-        spread = _interval(replicates[:, 0], replicates[:, 1])
-        knee = Estimate(_crossing_load(binned, fit), *spread)
-    is_slow = load > (knee.value if knee else np.inf)
+        crossing = _crossing_load(binned, fit)
+        slow = points[load > crossing]
+        if slow.supported_load(days) is None:
+            most = unconfirmed = crossing
+        else:
+            knee = Estimate(crossing, *_interval(replicates[:, 0], replicates[:, 1]))
+            most = knee.low
+    safe = safe_load(
+        points,
+        [binned.windows[part] for part in binned.parts],
+        fit.fitted / fit.baseline,
+        latencies,
+        limit=KNEE_FACTOR,
+        most=most,
+    )
+    if knee:
+        limit = knee
+    elif safe:
+        limit = Estimate(safe.load, safe.load, None)
+        replicates[:, :2] = safe.load, np.inf
+    else:
+        return Refusal(
+            f"At no load is the latency shown to be below {KNEE_FACTOR:g} times that without load."
+        )
     return Capacity(
         curve=_curve(binned, fit),
         baseline=fit.baseline,
         knee=knee,
-        safe_load=safe_load,
+        unconfirmed_knee=unconfirmed,
+        safe=safe,
+        limit=limit,
         usual_load=float(known["load"].median()),  # type: ignore[arg-type]  # (never null)
-        busy_load=busy_load,
+        busy_load=float(np.quantile(hour_load, BUSY_SHARE)),
         cost_s=float(known.select((pl.col("work_us") / pl.col("requests")).median()).item())
         / US_PER_S,
-        windows=len(binned.load),
+        windows=len(binned.windows.load),
         resampled=resampled,
         units=len(names),
-        slow_units=len(np.unique(unit[is_slow])),
+        days=binned.windows.days,
+        slow=slow,
         excluded=excluded,
         replicates=replicates,
     )
@@ -378,7 +409,7 @@ def _fitted(binned: _Binned, weights: Floats) -> _Fit:
     """Fit the curve to windows that count `weights` times each."""
     totals = np.add.reduceat(weights, binned.edges)
     middle = np.cumsum(totals) - totals / 2
-    medians = binned.factor[np.searchsorted(np.cumsum(weights), middle)]
+    medians = binned.windows.factor[np.searchsorted(np.cumsum(weights), middle)]
     bins = np.flatnonzero(totals)
     fitted = isotonic_regression(medians[bins], weights=totals[bins]).x
     calm = np.maximum(fitted <= _CALM_FACTOR * fitted[0], np.arange(len(bins)) < _FEWEST_CALM_BINS)
@@ -413,24 +444,29 @@ def _crossing_load(binned: _Binned, fit: _Fit) -> float:
 
 
 def _replicates(
-    binned: _Binned, units: int, hour_unit: Ints, hour_load: Floats, safe_load: float
-) -> Floats:
-    """Return the bounds of the knee and the busy load in resampled units.
+    binned: _Binned, fit: _Fit, units: int, hour_unit: Ints, hour_load: Floats
+) -> tuple[Floats, Floats]:
+    """Return the bounds of the knee and the busy load in resampled units, and latencies.
 
     The bounds are the outer ends of the bins around the crossing. Without a crossing they are the
-    highest load seen, and infinity.
+    load of the last bin below that of `fit`, and infinity. The latencies are relative to those
+    without load, with the shape (replicates, bins); NaN: no windows of the bin.
     """
-    lowest = np.minimum.reduceat(binned.load, binned.edges)
-    highest = np.maximum.reduceat(binned.load, binned.edges)
+    load, unit = binned.windows.load, binned.windows.unit
+    lowest = np.minimum.reduceat(load, binned.edges)
+    highest = np.maximum.reduceat(load, binned.edges)
+    below = binned.loads[-1 if fit.crossing is None else fit.crossing - 1]
     rows = np.empty((REPLICATES, 3))
-    for row, counts in zip(rows, _draws(units, REPLICATES), strict=True):
-        fit = _fitted(binned, counts[binned.unit].astype(np.float64))
-        if fit.crossing is None:
-            row[:2] = safe_load, np.inf
+    latencies = np.full((REPLICATES, len(binned.loads)), np.nan)
+    for row, latency, counts in zip(rows, latencies, _draws(units, REPLICATES), strict=True):
+        drawn = _fitted(binned, counts[unit].astype(np.float64))
+        if drawn.crossing is None:
+            row[:2] = below, np.inf
         else:
-            row[:2] = lowest[fit.bins[fit.crossing - 1]], highest[fit.bins[fit.crossing]]
+            row[:2] = lowest[drawn.bins[drawn.crossing - 1]], highest[drawn.bins[drawn.crossing]]
         row[2] = np.quantile(np.repeat(hour_load, counts[hour_unit]), BUSY_SHARE)
-    return rows
+        latency[drawn.bins] = drawn.fitted / drawn.baseline
+    return rows, latencies
 
 
 def _draws(units: int, count: int) -> Ints:
@@ -448,9 +484,9 @@ def _interval(lows: Floats, highs: Floats) -> tuple[float, float | None]:
 def _curve(binned: _Binned, fit: _Fit) -> pl.DataFrame:
     columns: dict[str, Any] = {
         "load": binned.loads,
-        "windows": np.diff(binned.edges, append=len(binned.load)),
+        "windows": [part.stop - part.start for part in binned.parts],
         **{
-            name: _by_bin(binned.factor, binned.edges, share) / fit.baseline
+            name: _by_bin(binned.windows.factor, binned.edges, share) / fit.baseline
             for name, share in (("p10", 0.1), ("median", 0.5), ("p90", 0.9))
         },
         "fitted": fit.fitted / fit.baseline,

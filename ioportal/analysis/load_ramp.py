@@ -233,7 +233,7 @@ class _Group:
             self.values.size,
             self.days,
             self.median,
-            _interval(self.median, self.resampled, self.days)
+            student_interval(self.median, self.resampled, self.days)
             if self.days >= MIN_BAND_DAYS
             else None,
         )
@@ -262,8 +262,14 @@ def _change(
     return Change(first, last, effect.scale is Scale.RATIO, interval), None
 
 
-def _interval(value: float, resampled: Floats, days: int) -> Interval:
-    """Return Student's interval of a value; of its logarithm where all values are positive."""
+def student_interval(value: float, resampled: Floats, days: int) -> Interval:
+    """Return Student's interval of a value; of its logarithm where all values are positive.
+
+    Args:
+        value: value of the sample.
+        resampled: its values in resamples of the days; NaN where none of its days occurs.
+        days: number of days of the sample, 2 at least; or of other units that are resampled.
+    """
     known = resampled[np.isfinite(resampled)]
     # Resampling n days gives the deviation of a sample, which is smaller by this factor.
     wide = stats.t.ppf(_EDGE, days - 1) * np.sqrt(days / (days - 1))

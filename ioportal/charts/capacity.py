@@ -25,15 +25,21 @@ _OBSERVED, _KNEE, _BUSY = "--series-1", "--series-2", "--series-3"
 class Marks:
     """Loads to mark, in the unit of the chart.
 
-    `high` is None if the knee has no upper bound; `knee` and `low` are None if it was not reached.
+    `limit` is the knee with its interval, where `high` is None without an upper bound. If
+    `is_knee` is False it is the highest safe load, without an interval.
     """
 
     unit: str
     busy: float
-    safe: float
-    knee: float | None
+    limit: float
+    is_knee: bool
     low: float | None
     high: float | None
+
+    @property
+    def name(self) -> str:
+        """The name of the limit."""
+        return "knee" if self.is_knee else "highest safe load"
 
 
 def curve(points: pl.DataFrame, marks: Marks, factor: float) -> Figure:
@@ -49,7 +55,7 @@ def curve(points: pl.DataFrame, marks: Marks, factor: float) -> Figure:
         ``{"data": [...], "layout": {...}}``.
     """
     loads, medians = points["load"], points["median"]
-    right = _ROOM * max(*loads, marks.high or 0.0, marks.knee or 0.0, marks.busy)
+    right = _ROOM * max(*loads, marks.high or 0.0, marks.limit, marks.busy)
     bottom = _LOW * min(*points["p10"], 1.0)
     top = _HIGH * max(*points["p90"], factor)
     hover = f"%{{y:,.3~g}} times at %{{x:,.4~g}} {marks.unit}<extra></extra>"
@@ -85,10 +91,12 @@ def curve(points: pl.DataFrame, marks: Marks, factor: float) -> Figure:
             },
             _line([0, right], [factor, factor], f"{factor:g} times", "--ink-soft", "1px,2px"),
             _line([marks.busy] * 2, [bottom, top], "busy hours", _BUSY, "8px,3px"),
-            *(
-                [_line([marks.knee] * 2, [bottom, top], "knee", _KNEE, "solid")]
-                if marks.knee is not None
-                else [_line([marks.safe] * 2, [bottom, top], "highest load", _KNEE, "4px,2px")]
+            _line(
+                [marks.limit] * 2,
+                [bottom, top],
+                marks.name,
+                _KNEE,
+                "solid" if marks.is_knee else "4px,2px",
             ),
         ],
         "layout": {
@@ -122,7 +130,7 @@ def curve(points: pl.DataFrame, marks: Marks, factor: float) -> Figure:
 
 
 def load(hours: pl.DataFrame, axis: Axis, marks: Marks) -> Figure:
-    """Draw the load over time with the knee.
+    """Draw the load over time with the knee or the highest safe load.
 
     Args:
         hours: columns start, mean, highest (in the chart's unit), ascending; hours without data are
@@ -135,10 +143,8 @@ def load(hours: pl.DataFrame, axis: Axis, marks: Marks) -> Figure:
     """
     rows = hours.upsample("start", every="1h")
     at = [axis.place(start) for start in rows["start"]]
-    highest = max(*hours["highest"], marks.knee or marks.safe)
+    highest = max(*hours["highest"], marks.limit)
     ends = [axis.place(axis.start), axis.place(axis.end)]
-    limit = marks.safe if marks.knee is None else marks.knee
-    name = "highest steady load" if marks.knee is None else "knee"
     base = layout(axis, (), (), title="Load", unit=marks.unit, highest=highest)
     hover = f"%{{y:,.4~s}} {marks.unit}"
     return {
@@ -159,7 +165,7 @@ def load(hours: pl.DataFrame, axis: Axis, marks: Marks) -> Figure:
                     ("highest", "highest window", 1, "1px,2px"),
                 )
             ),
-            _line(ends, [limit, limit], name, _KNEE, "solid"),
+            _line(ends, [marks.limit] * 2, marks.name, _KNEE, "solid"),
             *(
                 [
                     {

@@ -23,6 +23,7 @@ from ioportal.analysis.capacity import (
     Refusal,
     more_jobs,
 )
+from ioportal.analysis.safe_load import MAX_GAP_RATIO, MIN_DAYS, MIN_UNIT_WINDOWS, MIN_UNITS, End
 from ioportal.charts import capacity as charts
 from ioportal.reporting.formatting import significant
 from ioportal.reporting.time_ranges import TimeRange
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     from ioportal.activity.capacity import ServerCapacity
     from ioportal.analysis.capacity import Estimate
+    from ioportal.analysis.load_ramp import Interval
+    from ioportal.analysis.safe_load import SafeLoad
     from ioportal.charts.time_axis import Figure
     from ioportal.site.models import Server
 
@@ -146,8 +149,11 @@ class CapacityPage:
 
     @property
     def refusal(self) -> str:
-        """The reason why there is no capacity; "": there is one, or there is no data."""
-        result = self.found.result if self.found else None
+        """The reason why there is no capacity; "": there is one."""
+        if self.found is None:
+            where = " in this range" if self.window else ""
+            return f"No RPC traces or service statistics (mds_stats) of {self.server.name}{where}."
+        result = self.found.result
         return result.reason if isinstance(result, Refusal) else ""
 
     @property
@@ -164,27 +170,77 @@ class CapacityPage:
 
     @property
     def verdict(self) -> str:
-        """The answer in a sentence or two."""
+        """The answer in sentences."""
         server = self.capacity
         if server is None:
             return ""
-        limit = self._per_second(server.limit)
-        busy = f"The load of busy hours is {_rate(server.busy_load / server.cost_s)} {self.unit}"
-        if server.knee is None:
-            beyond = "" if server.is_busy_load_seen else ", for which the latency is not known"
-            return (
-                f"Safe up to {_rate(limit.value)} {self.unit}, the highest steady load seen. Until "
-                f"there the latency stayed near its baseline, so the capacity is unknown. {busy}"
-                f"{beyond}."
+        return " ".join([*self._limit(server), self._busy(server)])
+
+    def _limit(self, server: Capacity) -> Iterator[str]:
+        """Yield the sentences about the knee, or the highest safe load."""
+        slow = _windows(len(server.slow.load), server.slow.days)
+        if server.knee:
+            limit = self._per_second(server.knee)
+            yield (
+                f"{self.server.name} carries {_rate(limit.value)} {self.unit} "
+                f"({_interval(limit)}) before {self._at_knee} as without load."
             )
-        carries = (
-            f"{self.server.name} carries {_rate(limit.value)} {self.unit} "
-            f"({_interval(limit)}) before {self._at_knee} as without load."
-        )
-        left = limit.value - server.busy_load / server.cost_s
+            if limit.high is None:
+                yield f"Only {slow} have higher loads: too few for an upper bound."
+        elif server.safe:
+            safe = server.safe
+            yield f"Safe up to {self._shown(safe.load)}."
+            yield f"Latency there is {_times(safe.latency)}."
+            yield (
+                f"The evidence is {_windows(safe.windows, safe.days)} from "
+                f"{self._shown(safe.lowest)} upwards, without gaps."
+            )
+            if server.unconfirmed_knee:
+                yield (
+                    f"Latency doubled at about {self._shown(server.unconfirmed_knee)}, but only "
+                    f"{slow} have higher loads: too few to state the capacity."
+                )
+            else:
+                yield (
+                    f"Latency did not reach {KNEE_FACTOR:g} times that without load, so the "
+                    "capacity is unknown."
+                )
+                yield from self._beyond(safe)
+
+    def _beyond(self, safe: SafeLoad) -> Iterator[str]:
+        """Yield the sentences about loads above the highest safe one."""
+        highest = self._shown(safe.highest_seen)
+        windows = _windows(safe.windows_beyond, safe.days_beyond)
+        if safe.end is End.GAP and safe.next_load:
+            yield (
+                f"Loads from {self._shown(safe.next_load)} to {highest} were also seen. Loads in "
+                "between are rare or missing, so they are not included."
+            )
+        elif safe.end is End.SLOW:
+            yield "At higher loads it is not certain that latency stays below this limit."
+        elif safe.end is End.FEW and safe.windows_beyond < MIN_UNITS * MIN_UNIT_WINDOWS:
+            yield f"Single windows up to {highest} were also seen, too few to advise on."
+        elif safe.end is End.FEW:
+            yield (
+                f"Higher loads, up to {highest}, were also seen, in {windows}: too few at similar "
+                "loads or on different days to advise on."
+            )
+
+    def _busy(self, server: Capacity) -> str:
+        busy = f"The load of busy hours is {self._shown(server.busy_load)}"
+        if not server.is_busy_load_seen:
+            return f"{busy}, for which the latency is not known."
+        left = server.limit.value - server.busy_load
+        if server.knee is None:
+            return f"{busy}."
         if left <= 0:
-            return f"{carries} {busy}, so nothing is left."
-        return f"{carries} {busy}, so {_rate(left)} {self.unit} are left."
+            return f"{busy}, so nothing is left."
+        return f"{busy}, so {self._shown(left)} are left."
+
+    def _shown(self, load: float) -> str:
+        """Return a load of the capacity with its unit."""
+        cost_s = self.capacity.cost_s if self.capacity else 1.0
+        return f"{_rate(load / cost_s)} {self.unit}"
 
     @property
     def _at_knee(self) -> str:
@@ -198,24 +254,11 @@ class CapacityPage:
         server = self.capacity
         if server is None:
             return []
-        limit = self._per_second(server.limit)
-        reached = (
-            f"in {server.slow_units} of {server.units} {server.resampled}"
-            if server.knee
-            else "never"
-        )
-        name = "Knee" if server.knee else "Highest steady load"
         return [
-            (name, f"{_rate(limit.value)} {self.unit}"),
-            *(
-                [("95 % interval", _interval(limit).removeprefix("95 % interval "))]
-                if server.knee
-                else []
-            ),
-            ("Knee reached", reached),
-            ("Highest safe load", f"{_rate(server.safe_load / server.cost_s)} {self.unit}"),
-            ("Median load", f"{_rate(server.usual_load / server.cost_s)} {self.unit}"),
-            ("Busy hours", f"{_rate(server.busy_load / server.cost_s)} {self.unit}"),
+            *self._knee_figures(server),
+            *self._safe_figures(server),
+            ("Median load", self._shown(server.usual_load)),
+            ("Busy hours", self._shown(server.busy_load)),
             ("Headroom in busy hours", self._headroom(server)),
             *(
                 [("Registered capacity", f"{self.server.capacity_per_s:,} {self.unit}")]
@@ -225,11 +268,35 @@ class CapacityPage:
             ("Cost of a request", f"{significant(server.cost_s * 1e6)} µs"),
         ]
 
+    def _knee_figures(self, server: Capacity) -> Iterator[tuple[str, str]]:
+        slow = _windows(len(server.slow.load), server.slow.days)
+        if server.knee:
+            knee = self._per_second(server.knee)
+            yield "Knee", f"{_rate(knee.value)} {self.unit}"
+            yield "95 % interval", _interval(knee).removeprefix("95 % interval ")
+            yield "Above the knee", slow
+        elif server.unconfirmed_knee:
+            yield "Knee", f"unconfirmed, about {self._shown(server.unconfirmed_knee)}"
+            yield "Above the knee", slow
+        else:
+            yield "Knee", "not reached"
+
+    def _safe_figures(self, server: Capacity) -> Iterator[tuple[str, str]]:
+        safe = server.safe
+        if safe is None:
+            yield "Highest safe load", "unknown"
+            return
+        yield "Highest safe load", self._shown(safe.load)
+        yield "Latency at this load", _times(safe.latency)
+        yield "Loads covered", f"{self._shown(safe.lowest)} and more"
+        yield "Coverage", _windows(safe.windows, safe.days)
+        yield "Highest load seen", self._shown(safe.highest_seen)
+
     def _headroom(self, server: Capacity) -> str:
         if server.headroom is None:
             return "unknown"
         at_least = "at least " if server.knee is None else ""
-        return f"{at_least}{_rate(server.headroom.value / server.cost_s)} {self.unit}"
+        return f"{at_least}{self._shown(server.headroom.value)}"
 
     @property
     def assumptions(self) -> list[str]:
@@ -251,11 +318,22 @@ class CapacityPage:
                 "not seen."
             ),
             (
-                f"The interval is from {server.units} resampled {server.resampled}. It covers the "
+                "A load is safe if the 95 % interval of its latency is below "
+                f"{KNEE_FACTOR:g} times that without load. Latency does not fall with the load."
+            ),
+            (
+                f"Safe loads need {MIN_UNIT_WINDOWS} windows at similar loads in each of "
+                f"{MIN_UNITS} {server.resampled}, of {MIN_DAYS} days if there are more. A gap of "
+                f"loads above {MAX_GAP_RATIO - 1:.0%} ends them."
+            ),
+            (
+                f"Intervals are from {server.units} resampled {server.resampled}. They cover the "
                 "data, not changes of hardware, clients or mix."
             ),
             "Busy: 95 % of the hours have a lower load.",
         ]
+        if server.days == 1:
+            sentences.append("All windows are of one day. Other days may differ.")
         if found.upgrade:
             sentences.append(f"Only data since the upgrade to {found.upgrade} is used.")
         if not found.has_handling:
@@ -299,7 +377,7 @@ class CapacityPage:
         what = f"of the kind “{self.kind}”"
         if self.capacity.knee is None:
             return (
-                f"The load of {most:,} more jobs {what} is within the highest load seen. Whether "
+                f"The load of {most:,} more jobs {what} is within the highest safe load. Whether "
                 "the server carries more is unknown."
             )
         low = max(int(more.more.low), 0)
@@ -355,14 +433,14 @@ class CapacityPage:
         if server is None or found is None or window is None:
             return []
         rate = 1 / server.cost_s
-        knee = server.knee.scaled(rate) if server.knee else None
+        limit = server.limit.scaled(rate)
         marks = charts.Marks(
             self.unit,
             server.busy_load * rate,
-            server.safe_load * rate,
-            knee.value if knee else None,
-            knee.low if knee else None,
-            knee.high if knee else None,
+            limit.value,
+            server.knee is not None,
+            limit.low if server.knee else None,
+            limit.high,
         )
         points = server.curve.with_columns(load=server.curve["load"] * rate)
         hours = found.hours.with_columns(
@@ -397,15 +475,17 @@ class CapacityPage:
         return f"{address}?{query.urlencode()}"
 
     def export(self, name: str) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Return header and rows of a chart's export; no rows without a capacity.
+        """Return header and rows of a chart's export; without a capacity, the reason.
 
         Raises:
             Http404: the name is unknown.
         """
         if name not in _HEADERS:
             raise Http404("There is no such chart.")
+        if self.refusal:
+            return ("reason",), [(self.refusal,)]
         rows = {chart.name: chart.rows for chart in self.charts}
-        return _HEADERS[name], rows.get(name, [])
+        return _HEADERS[name], rows[name]
 
     @property
     def about(self) -> dict[str, object]:
@@ -421,17 +501,28 @@ class CapacityPage:
         if server is None or found is None:
             return about
         rate = 1 / server.cost_s
+        safe = server.safe
         about |= {
             "start": found.start,
             "end": found.end,
             "reached": server.knee is not None,
             **_members("knee", server.knee.scaled(rate) if server.knee else None),
-            "highest_safe_load": server.safe_load * rate,
+            "unconfirmed_knee": server.unconfirmed_knee and server.unconfirmed_knee * rate,
+            "windows_above_knee": len(server.slow.load),
+            "days_above_knee": server.slow.days,
+            "highest_safe_load": safe and safe.load * rate,
+            "lowest_safe_load": safe and safe.lowest * rate,
+            "safe_windows": safe and safe.windows,
+            "safe_days": safe and safe.days,
+            **_members("safe_latency", safe.latency if safe else None),
+            "safe_end": safe and safe.end,
+            "highest_load": safe and safe.highest_seen * rate,
             "median_load": server.usual_load * rate,
             "busy_load": server.busy_load * rate,
             **_members("headroom", server.headroom.scaled(rate) if server.headroom else None),
             "cost_us": server.cost_s * 1e6,
             "windows": server.windows,
+            "days": server.days,
             "excluded": server.excluded,
             "resampled": server.resampled,
             "assumptions": self.assumptions,
@@ -451,18 +542,34 @@ class CapacityPage:
 
     @property
     def export_rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield label and value of each figure."""
+        """Yield label and value of each figure; without a capacity, the reason."""
+        if self.refusal:
+            yield ("Capacity", f"unknown: {self.refusal}")
         yield from self.figures
         if self.more_verdict:
             yield ("More jobs", self.more_verdict)
 
 
-def _members(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+def _members(name: str, estimate: Estimate | Interval | None) -> dict[str, float | None]:
     return {
         name: estimate.value if estimate else None,
         f"{name}_low": estimate.low if estimate else None,
         f"{name}_high": estimate.high if estimate else None,
     }
+
+
+def _windows(windows: int, days: int) -> str:
+    """Return a number of windows and their days in words."""
+    of_days = "1 day" if days == 1 else f"{days:,} days"
+    return f"{'1 window' if windows == 1 else f'{windows:,} windows'} of {of_days}"
+
+
+def _times(latency: Interval) -> str:
+    """Return a relative latency with its interval."""
+    return (
+        f"{significant(latency.value)} times that without load (95 % interval "
+        f"{significant(latency.low)} to {significant(latency.high)})"
+    )
 
 
 def _rate(value: float) -> str:

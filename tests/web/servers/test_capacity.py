@@ -61,6 +61,9 @@ def test_traces_show_the_true_knee(capacity):
     assert found["knee"] == pytest.approx(knee_per_s(60_000), rel=0.06)
     assert found["excluded"]["lock waiting"] > 100
     assert found["resampled"] == "days"
+    assert 0.8 * knee_per_s(60_000) < found["highest_safe_load"] <= found["knee_low"]
+    assert found["windows_above_knee"] > 9
+    assert 3 <= found["days_above_knee"] <= found["days"] == 7
 
 
 def test_statistics_alone_show_the_true_knee(capacity):
@@ -79,9 +82,13 @@ def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):
 
     assert found["reached"] is False
     assert found["knee"] is None
-    assert found["highest_safe_load"] < knee_per_s(30_000)
+    assert found["unconfirmed_knee"] is None
+    assert 0.3 * knee_per_s(30_000) < found["highest_safe_load"] < knee_per_s(30_000)
+    assert 1 < found["safe_latency"] < found["safe_latency_high"] < 2
     assert found["verdict"].startswith("Safe up to ")
     assert found["verdict"] in page
+    assert f"{found['safe_windows']:,} windows of 2 days" in page
+    assert "Latency did not reach 2 times that without load, so the capacity is unknown." in page
 
 
 def test_only_data_since_the_latest_upgrade_counts(as_staff, capacity, servers):
@@ -168,6 +175,30 @@ def test_a_server_without_data_shows_the_command_to_load_it(as_staff, servers):
 
     assert "manage.py ingest mds_stats --server mds9" in page
     assert as_staff.get("/servers/oss1/capacity/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("server", "reason"),
+    [
+        ("mds9", "No RPC traces or service statistics (mds_stats) of mds9"),
+        ("mds2", "Too few windows"),
+    ],
+)
+def test_exports_without_a_capacity_have_the_reason(as_staff, servers, server, reason):
+    Server.objects.create(name="mds9", filesystem=servers["mds1"].filesystem, kind="mds")
+    query = {
+        "start": f"{BEGIN:%Y-%m-%dT%H:%M}",
+        "end": f"{BEGIN + timedelta(hours=2):%Y-%m-%dT%H:%M}",
+    }
+
+    for chart in ("", "charts/curve/", "charts/load/"):
+        address = f"/servers/{server}/capacity/{chart}"
+        answer = json.loads(text_of(as_staff.get(address, {**query, "format": "json"})))
+        lines = text_of(as_staff.get(address, {**query, "format": "csv"})).splitlines()
+
+        assert reason in answer["verdict"]
+        assert reason in " ".join(answer["rows"][0].values())
+        assert reason in lines[1]
 
 
 def test_only_staff_see_capacities(as_alice, servers):
