@@ -8,7 +8,7 @@ locks are faster, their factor counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -289,7 +289,7 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
             knee = Estimate(crossing, *_interval(replicates[:, 0], replicates[:, 1]))
             most = knee.low
     safe = safe_load(
-        points,
+        replace(points, factor=factor / fit.baseline),
         [binned.windows[part] for part in binned.parts],
         fit.fitted / fit.baseline,
         latencies,

@@ -5,7 +5,7 @@ Single windows or days do not count: the advice would follow every outlier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -38,40 +38,11 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True)
-class SafeLoad:
-    """The highest load up to which the latency is shown to be low.
-
-    Args:
-        load: as many windows, units and days as a level needs have this load or a higher safe one.
-        lowest: lowest load that is connected with it.
-        windows: number of windows from `lowest` to `load`.
-        days: number of days with these windows.
-        latency: relative to that without load, at the level of `load`.
-        end: the reason why no higher load is safe.
-        next_load: lowest load beyond the gap; None: it does not end at a gap.
-        highest_seen: highest steady load.
-        windows_beyond: number of steady windows at loads above `MAX_GAP_RATIO` x `load`.
-        days_beyond: number of days with these windows.
-    """
-
-    load: float
-    lowest: float
-    windows: int
-    days: int
-    latency: Interval
-    end: End
-    next_load: float | None
-    highest_seen: float
-    windows_beyond: int
-    days_beyond: int
-
-
-@dataclass(frozen=True)
 class Windows:
     """Windows with a steady load; arrays of shape (n,)."""
 
     load: Floats
-    factor: Floats  # time of their requests / usual time
+    factor: Floats  # of the time of their requests
     unit: Ints  # of resampling
     day: Ints
 
@@ -111,6 +82,35 @@ class Windows:
         _, first, counts = np.unique(group[order], return_index=True, return_counts=True)
         chosen = first[counts >= MIN_UNIT_WINDOWS] + MIN_UNIT_WINDOWS - 1
         return self.load[order[chosen]]
+
+
+@dataclass(frozen=True)
+class SafeLoad:
+    """The highest load up to which the latency is shown to be low.
+
+    Args:
+        load: as many windows, units and days as a level needs have this load or a higher safe one.
+        lowest: lowest load that is connected with it.
+        windows: number of windows from `lowest` to `load`.
+        days: number of days with these windows.
+        latency: relative to that without load, at the level of `load`.
+        end: the reason why no higher load is safe.
+        next_load: lowest load beyond the gap; None: it does not end at a gap.
+        highest_seen: highest steady load.
+        beyond: steady windows at loads above `MAX_GAP_RATIO` x `load`.
+        slow_beyond: number of these windows whose latency is at the limit or above.
+    """
+
+    load: float
+    lowest: float
+    windows: int
+    days: int
+    latency: Interval
+    end: End
+    next_load: float | None
+    highest_seen: float
+    beyond: Windows = field(repr=False)
+    slow_beyond: int
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def safe_load(
     until the first that may reach the limit, so that the confidence is that of one test.
 
     Args:
-        steady: all steady windows.
+        steady: all steady windows; factors are relative to that without load.
         bins: those of similar loads, by ascending load; some windows are in no bin.
         latency: shape (bins,), latency relative to that without load; it never falls.
         replicates: shape (replicates, bins), the same in resampled units; NaN: no windows.
@@ -209,6 +209,6 @@ def safe_load(
         end=end,
         next_load=next_load if end is End.GAP else None,
         highest_seen=float(steady.load.max()),
-        windows_beyond=len(beyond.load),
-        days_beyond=beyond.days,
+        beyond=beyond,
+        slow_beyond=int((beyond.factor >= limit).sum()),
     )

@@ -115,8 +115,8 @@ def test_a_burst_on_one_day_does_not_move_the_advice(days, minutes):
     assert found.safe.load == pytest.approx(calm.safe.load, rel=0.01)
     assert found.safe.end is End.FEW
     assert found.safe.highest_seen == pytest.approx(45.0)
-    assert found.safe.windows_beyond >= minutes - 2  # neighbours of the first and last differ
-    assert found.safe.days_beyond == 1
+    assert len(found.safe.beyond.load) >= minutes - 2  # neighbours of the first and last differ
+    assert found.safe.beyond.days == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -160,8 +160,20 @@ def test_loads_beyond_a_gap_count_once_the_gap_is_filled():
     assert gap.safe.load == pytest.approx(3.0, rel=0.03)
     assert gap.safe.end is End.GAP
     assert gap.safe.next_load == pytest.approx(9.0)
-    assert gap.safe.days_beyond == 10
+    assert gap.safe.beyond.days == 10
     assert filled.safe.load == pytest.approx(ramp[-1], rel=0.03)
+
+
+def test_slow_single_windows_are_counted():
+    load = daily(10, 3.0)
+    burst(load, 4, 7, 7.0)
+
+    found = capacity(windows(load, shared(load, 8.0)))
+
+    assert found.safe.load == pytest.approx(3.0, rel=0.03)
+    assert found.safe.end is End.FEW
+    assert found.knee is found.unconfirmed_knee is None
+    assert len(found.safe.beyond.load) == found.safe.slow_beyond == 5
 
 
 def test_a_gap_below_the_usual_loads_does_not_end_the_advice():

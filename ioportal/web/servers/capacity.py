@@ -21,6 +21,7 @@ from ioportal.analysis.capacity import (
     Capacity,
     MoreJobs,
     Refusal,
+    Resampled,
     more_jobs,
 )
 from ioportal.analysis.safe_load import MAX_GAP_RATIO, MIN_DAYS, MIN_UNIT_WINDOWS, MIN_UNITS, End
@@ -170,61 +171,19 @@ class CapacityPage:
 
     @property
     def verdict(self) -> str:
-        """The answer in sentences."""
+        """The answer in two sentences."""
         server = self.capacity
         if server is None:
             return ""
-        return " ".join([*self._limit(server), self._busy(server)])
-
-    def _limit(self, server: Capacity) -> Iterator[str]:
-        """Yield the sentences about the knee, or the highest safe load."""
-        slow = _windows(len(server.slow.load), server.slow.days)
         if server.knee:
             limit = self._per_second(server.knee)
-            yield (
+            answer = (
                 f"{self.server.name} carries {_rate(limit.value)} {self.unit} "
                 f"({_interval(limit)}) before {self._at_knee} as without load."
             )
-            if limit.high is None:
-                yield f"Only {slow} have higher loads: too few for an upper bound."
-        elif server.safe:
-            safe = server.safe
-            yield f"Safe up to {self._shown(safe.load)}."
-            yield f"Latency there is {_times(safe.latency)}."
-            yield (
-                f"The evidence is {_windows(safe.windows, safe.days)} from "
-                f"{self._shown(safe.lowest)} upwards, without gaps."
-            )
-            if server.unconfirmed_knee:
-                yield (
-                    f"Latency doubled at about {self._shown(server.unconfirmed_knee)}, but only "
-                    f"{slow} have higher loads: too few to state the capacity."
-                )
-            else:
-                yield (
-                    f"Latency did not reach {KNEE_FACTOR:g} times that without load, so the "
-                    "capacity is unknown."
-                )
-                yield from self._beyond(safe)
-
-    def _beyond(self, safe: SafeLoad) -> Iterator[str]:
-        """Yield the sentences about loads above the highest safe one."""
-        highest = self._shown(safe.highest_seen)
-        windows = _windows(safe.windows_beyond, safe.days_beyond)
-        if safe.end is End.GAP and safe.next_load:
-            yield (
-                f"Loads from {self._shown(safe.next_load)} to {highest} were also seen. Loads in "
-                "between are rare or missing, so they are not included."
-            )
-        elif safe.end is End.SLOW:
-            yield "At higher loads it is not certain that latency stays below this limit."
-        elif safe.end is End.FEW and safe.windows_beyond < MIN_UNITS * MIN_UNIT_WINDOWS:
-            yield f"Single windows up to {highest} were also seen, too few to advise on."
-        elif safe.end is End.FEW:
-            yield (
-                f"Higher loads, up to {highest}, were also seen, in {windows}: too few at similar "
-                "loads or on different days to advise on."
-            )
+        else:
+            answer = f"Safe up to {self._shown(server.limit.value)}."
+        return f"{answer} {self._busy(server)}"
 
     def _busy(self, server: Capacity) -> str:
         busy = f"The load of busy hours is {self._shown(server.busy_load)}"
@@ -236,6 +195,63 @@ class CapacityPage:
         if left <= 0:
             return f"{busy}, so nothing is left."
         return f"{busy}, so {self._shown(left)} are left."
+
+    @property
+    def evidence(self) -> str:
+        """The windows that the answer rests on, and higher loads, in sentences."""
+        server = self.capacity
+        if server is None:
+            return ""
+        return " ".join([*self._below(server), *self._above(server)])
+
+    def _below(self, server: Capacity) -> Iterator[str]:
+        """Yield the sentences about the highest safe load."""
+        safe = server.safe
+        if safe is None:
+            yield f"At no load is it certain that latency is below {KNEE_FACTOR:g} times."
+            return
+        windows = _windows(safe.windows, safe.days)
+        loads = f"from {self._shown(safe.lowest)} to {self._shown(safe.load)}"
+        yield f"{windows} cover the loads {loads} without gaps."
+        yield f"Latency at the highest of these loads is {_times(safe.latency)} that without load."
+
+    def _above(self, server: Capacity) -> Iterator[str]:
+        """Yield the sentences about higher loads."""
+        above = f"{_windows(len(server.slow.load), server.slow.days)} have higher loads"
+        if server.knee:
+            few = ": too few for an upper bound" if server.knee.high is None else ""
+            yield f"{above} than the knee{few}."
+        elif server.unconfirmed_knee:
+            yield (
+                f"Latency reached {KNEE_FACTOR:g} times at about "
+                f"{self._shown(server.unconfirmed_knee)}, but only {above}: too few to state the "
+                "capacity."
+            )
+        elif server.safe:
+            yield "No knee was found, so the capacity is unknown."
+            yield from self._beyond(server.safe)
+
+    def _beyond(self, safe: SafeLoad) -> Iterator[str]:
+        """Yield the sentences about loads that are not shown to be safe."""
+        highest = self._shown(safe.highest_seen)
+        beyond = safe.beyond
+        if safe.end is End.GAP and safe.next_load:
+            yield (
+                f"Loads from {self._shown(safe.next_load)} to {highest} were also seen. Loads in "
+                "between are rare or missing, so higher ones are not advised."
+            )
+        elif safe.end is End.SLOW:
+            yield f"At higher loads, latency may reach {KNEE_FACTOR:g} times."
+        elif safe.end is End.FEW and len(beyond.load) < MIN_UNITS * MIN_UNIT_WINDOWS:
+            yield f"Single windows up to {highest} were also seen, too few to advise on."
+        elif safe.end is End.FEW:
+            yield (
+                f"{_windows(len(beyond.load), beyond.days)} with loads up to {highest} were also "
+                "seen, too few at similar loads and on different days to advise on."
+            )
+        if slow := safe.slow_beyond:
+            where = "1 window" if slow == 1 else f"{slow:,} windows"
+            yield f"Latency reached {KNEE_FACTOR:g} times in {where} at higher loads."
 
     def _shown(self, load: float) -> str:
         """Return a load of the capacity with its unit."""
@@ -288,7 +304,7 @@ class CapacityPage:
             return
         yield "Highest safe load", self._shown(safe.load)
         yield "Latency at this load", _times(safe.latency)
-        yield "Loads covered", f"{self._shown(safe.lowest)} and more"
+        yield "Loads covered", f"{_rate(safe.lowest / server.cost_s)} to {self._shown(safe.load)}"
         yield "Coverage", _windows(safe.windows, safe.days)
         yield "Highest load seen", self._shown(safe.highest_seen)
 
@@ -323,8 +339,8 @@ class CapacityPage:
             ),
             (
                 f"Safe loads need {MIN_UNIT_WINDOWS} windows at similar loads in each of "
-                f"{MIN_UNITS} {server.resampled}, of {MIN_DAYS} days if there are more. A gap of "
-                f"loads above {MAX_GAP_RATIO - 1:.0%} ends them."
+                f"{MIN_UNITS} {server.resampled}{self._days_needed(server)}. A gap between loads "
+                f"ends them if the next load is more than {MAX_GAP_RATIO:g} times the last."
             ),
             (
                 f"Intervals are from {server.units} resampled {server.resampled}. They cover the "
@@ -343,6 +359,11 @@ class CapacityPage:
                 "thread. Their service may slow down at lower loads. All requests count the same."
             )
         return sentences
+
+    @staticmethod
+    def _days_needed(server: Capacity) -> str:
+        is_of_days = server.resampled is Resampled.DAYS or server.days == 1
+        return "" if is_of_days else f", and {MIN_DAYS} days"
 
     @cached_property
     def more(self) -> MoreJobs | Refusal | None:
@@ -496,6 +517,7 @@ class CapacityPage:
             "method": self.method,
             "unit": self.unit,
             "verdict": self.verdict or self.refusal,
+            "evidence": self.evidence,
         }
         server, found = self.capacity, self.found
         if server is None or found is None:
@@ -567,8 +589,8 @@ def _windows(windows: int, days: int) -> str:
 def _times(latency: Interval) -> str:
     """Return a relative latency with its interval."""
     return (
-        f"{significant(latency.value)} times that without load (95 % interval "
-        f"{significant(latency.low)} to {significant(latency.high)})"
+        f"{significant(latency.value)} times (95 % interval {significant(latency.low)} to "
+        f"{significant(latency.high)})"
     )
 
 

@@ -87,8 +87,11 @@ def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):
     assert 1 < found["safe_latency"] < found["safe_latency_high"] < 2
     assert found["verdict"].startswith("Safe up to ")
     assert found["verdict"] in page
-    assert f"{found['safe_windows']:,} windows of 2 days" in page
-    assert "Latency did not reach 2 times that without load, so the capacity is unknown." in page
+    assert found["evidence"].startswith(
+        f"{found['safe_windows']:,} windows of 2 days cover the loads"
+    )
+    assert "No knee was found, so the capacity is unknown." in found["evidence"]
+    assert found["evidence"] in page
 
 
 def test_only_data_since_the_latest_upgrade_counts(as_staff, capacity, servers):
