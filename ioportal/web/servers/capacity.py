@@ -295,7 +295,7 @@ class CapacityPage:
             yield "Knee", f"unconfirmed, about {self._shown(server.unconfirmed_knee)}"
             yield "Above the knee", slow
         else:
-            yield "Knee", "not reached"
+            yield "Knee", "not found"
 
     def _safe_figures(self, server: Capacity) -> Iterator[tuple[str, str]]:
         safe = server.safe
