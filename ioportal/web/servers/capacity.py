@@ -198,7 +198,7 @@ class CapacityPage:
 
     @property
     def evidence(self) -> str:
-        """The windows that the answer rests on, and higher loads, in sentences."""
+        """The windows behind the answer, and higher loads, in sentences."""
         server = self.capacity
         if server is None:
             return ""
