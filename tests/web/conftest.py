@@ -34,7 +34,8 @@ def _hashed_password(name):
 
 
 def _person(name, **facts):
-    return User.objects.create(username=name, password=_hashed_password(name), **facts)
+    facts = {"password": _hashed_password(name), **facts}
+    return User.objects.get_or_create(username=name, defaults=facts)[0]
 
 
 @pytest.fixture
@@ -170,7 +171,7 @@ def _service_reads(heavy_job):
     stories.read_services()
 
 
-@pytest.fixture
-def page_names(heavy_job, _service_reads, alice):
-    """Names and keys of one row of each kind that has a page."""
-    return rows.page_names(heavy_job, alice)
+@pytest.fixture(scope="module")
+def page_names(heavy_job, _service_reads):
+    """Names and keys of one row of each kind that has a page; some are rows of alice."""
+    return rows.page_names(heavy_job, _person("alice"))
