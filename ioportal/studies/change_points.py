@@ -17,6 +17,7 @@ from ioportal.analysis.before_after import Event
 from ioportal.analysis.comparison.arms import Arm
 from ioportal.analysis.comparison.comparing import compare
 from ioportal.analysis.comparison.results import Refusal, Scale
+from ioportal.analysis.load_ramp import Interval
 from ioportal.analysis.metrics import ANY_BY_NAME, Metric
 from ioportal.studies import scopes
 from ioportal.studies.models import DismissedChange, Mitigation
@@ -79,9 +80,7 @@ class SameMix:
     None: the jobs before and after have hardly an application in common.
     """
 
-    ratio: float | None
-    low: float | None = None
-    high: float | None = None
+    effect: Interval | None
 
 
 @dataclass(frozen=True)
@@ -158,10 +157,12 @@ def _same_mix(
     if weighted.refusal in {Refusal.NO_SHARED_STRATUM, Refusal.FEW_MATCHED}:
         return SameMix(None)
     ratio = weighted.estimate
-    if weighted.low is None or weighted.scale is not Scale.RATIO or not ratio:
+    if not ratio or weighted.scale is not Scale.RATIO:
+        return None
+    if weighted.low is None or weighted.high is None:
         return None
     is_smaller = np.log(ratio) * np.sign(np.log(effect.ratio)) < _MUCH_SMALLER * effect.size
-    return SameMix(ratio, weighted.low, weighted.high) if is_smaller else None
+    return SameMix(Interval(ratio, weighted.low, weighted.high)) if is_smaller else None
 
 
 def single_step(

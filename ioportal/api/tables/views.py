@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Router
 
+from collectors.tables import UTC_US
 from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, invalid, problems
 from ioportal.api.selection import selected
@@ -18,7 +20,6 @@ from ioportal.api.tokens import READER, reader
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import polars as pl
     from django.http.response import HttpResponseBase
 
     from ioportal.api.tables.columns import Table
@@ -29,6 +30,12 @@ _ROWS, _MOST_ROWS = 1_000, 10_000  # of a JSON page
 _ROWS_AT_ONCE = 10_000  # of a stream
 _DIGITS = 9
 _OWN = ("cursor", "fields", "format", "limit", "sort")
+_JSON_TYPES: dict[pl.DataType, tuple[str, dict[str, str]]] = {  # others: string
+    pl.Int64(): ("integer", {}),
+    pl.Float64(): ("number", {}),
+    pl.Boolean(): ("boolean", {}),
+    UTC_US: ("string", {"format": "date-time"}),
+}
 _ABOUT_OWN = {
     "cursor": "Start of the page: the value `next` of the page before",
     "fields": "Columns, separated by commas; without it all",
@@ -52,8 +59,27 @@ def _described(table: Table) -> dict[str, object]:
             "A page of rows as JSON, or all rows in another format",
             {"next": "WzEwNDEsMTA0MV0", "rows": [{"id": 1042, "opens": 2106213}]},
             *formats.STREAMS,
+            schema=_page_schema(table),
         ),
     }
+
+
+def _page_schema(table: Table) -> dict[str, Any]:
+    """Return the JSON schema of a page of rows."""
+    row = {"type": "object", "properties": {name: _schema(table, name) for name in table.paths}}
+    return {
+        "type": "object",
+        "required": ["next", "rows"],
+        "properties": {
+            "next": {"type": ["string", "null"], "description": "Value of `cursor`; null: the end"},
+            "rows": {"type": "array", "items": row},
+        },
+    }
+
+
+def _schema(table: Table, column: str) -> dict[str, Any]:
+    name, more = _JSON_TYPES.get(table.type_of(column), ("string", {}))
+    return {"type": [name, "null"] if table.is_nullable(column) else name, **more}
 
 
 _RESPONSES = problems(406)

@@ -53,12 +53,12 @@ class Proposal:
         mix = self.explained.change.same_mix
         if mix is None:
             return ""
-        if mix.ratio is None:
+        if mix.effect is None:
             return "The jobs are of other applications than before."
-        low, high = (significant(bound) for bound in (mix.low, mix.high))
+        low, high = (significant(bound) for bound in (mix.effect.low, mix.effect.high))
         return (
             f"The mix of applications changed: with the same mix, {lowered(self._title)} "
-            f"{ratios.measured(mix.ratio)} (ratio {low} to {high})."
+            f"{ratios.measured(mix.effect.value)} (ratio {low} to {high})."
         )
 
     @property
@@ -124,7 +124,7 @@ class ChangePointsPage(TrendsPage):
                     effect.before,
                     effect.after,
                     effect.ratio,
-                    mix.ratio if mix and is_largest else None,
+                    mix.effect.value if mix and mix.effect and is_largest else None,
                     [mitigation.title for mitigation in explained.mitigations],
                     list(explained.upgrades),
                 )
