@@ -228,7 +228,7 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
     blocked on locks are excluded. The curve is an isotonic regression through the medians of bins
     of loads. The interval is from resampled days, or hours where days are few, and includes the
     bins on both sides of the crossing: loads in between were not observed. A knee with too few
-    windows, hours or days beyond it is unconfirmed.
+    windows beyond it is unconfirmed.
 
     Args:
         windows: columns of `WINDOWS`.
@@ -256,8 +256,7 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
         steady[name].to_numpy() for name in ("load", "factor", column, "day")
     )
     points = Windows(load, factor, np.searchsorted(names, unit), day)
-    days = points.days
-    lowest, highest = np.quantile(load, 0.01), points.supported_load(days)
+    lowest, highest = np.quantile(load, 0.01), points.supported_load
     if highest is None or highest < MIN_LOAD_RATIO * lowest:
         return Refusal(
             f"The load varies too little: without single windows, the highest is "
@@ -283,7 +282,7 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
     if fit.crossing is not None:
         crossing = _crossing_load(binned, fit)
         slow = points[load > crossing]
-        if slow.supported_load(days) is None:
+        if slow.supported_load is None:
             most = unconfirmed = crossing
         else:
             knee = Estimate(crossing, *_interval(replicates[:, 0], replicates[:, 1]))
@@ -303,7 +302,8 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
         replicates[:, :2] = safe.load, np.inf
     else:
         return Refusal(
-            f"At no load is the latency shown to be below {KNEE_FACTOR:g} times that without load."
+            f"Too few windows at similar loads, or latency that varies too much: at no load is it "
+            f"shown to be below {KNEE_FACTOR:g} times that without load."
         )
     return Capacity(
         curve=_curve(binned, fit),

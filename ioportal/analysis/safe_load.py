@@ -1,6 +1,6 @@
 """The highest load up to which the latency of a server is shown to be low.
 
-Single windows or days do not count: the advice would follow every outlier.
+Single windows and bursts do not count: the advice would follow every outlier.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Bools = npt.NDArray[np.bool_]
 
 MIN_UNIT_WINDOWS = 3  # of a unit at a level of loads; others do not count
-MIN_UNITS, MIN_DAYS = 3, 2  # of a level
+MIN_UNITS = 3  # of a level
 WIDEST_RATIO = 1.5  # highest / lowest load of a level
 MAX_GAP_RATIO = 1.1  # of adjacent loads
 
@@ -32,7 +32,7 @@ class End(StrEnum):
     """The reason why no higher load is safe."""
 
     HIGHEST = "highest load seen"
-    FEW = "too few windows or days at higher loads"
+    FEW = "too few windows at higher loads"
     GAP = "loads in between are missing or rare"
     SLOW = "latency at higher loads not shown to be low"
 
@@ -65,23 +65,17 @@ class Windows:
         """Number of units."""
         return len(np.unique(self.unit))
 
-    def supported_load(self, all_days: int) -> float | None:
-        """Return the highest load that enough windows of enough units and days have or exceed.
+    @property
+    def supported_load(self) -> float | None:
+        """The highest load that enough windows of enough units have or exceed; None: too few.
 
-        None: there are too few. If all data is of one day, its units suffice.
+        Of a unit, these windows have a load that `MIN_UNIT_WINDOWS` of them reach.
         """
-        by_unit, by_day = self._repeated(self.unit), self._repeated(self.day)
-        days = min(MIN_DAYS, all_days)
-        if len(by_unit) < MIN_UNITS or len(by_day) < days:
-            return None
-        return float(min(np.sort(by_unit)[-MIN_UNITS], np.sort(by_day)[-days]))
-
-    def _repeated(self, group: Ints) -> Floats:
-        """Return the load that `MIN_UNIT_WINDOWS` of each group reach; smaller ones have none."""
-        order = np.lexsort((-self.load, group))
-        _, first, counts = np.unique(group[order], return_index=True, return_counts=True)
+        order = np.lexsort((-self.load, self.unit))
+        _, first, counts = np.unique(self.unit[order], return_index=True, return_counts=True)
         chosen = first[counts >= MIN_UNIT_WINDOWS] + MIN_UNIT_WINDOWS - 1
-        return self.load[order[chosen]]
+        by_unit = np.sort(self.load[order[chosen]])
+        return float(by_unit[-MIN_UNITS]) if len(by_unit) >= MIN_UNITS else None
 
 
 @dataclass(frozen=True)
@@ -89,7 +83,7 @@ class SafeLoad:
     """The highest load up to which the latency is shown to be low.
 
     Args:
-        load: as many windows, units and days as a level needs have this load or a higher safe one.
+        load: as many windows and units as a level needs have this load or a higher safe one.
         lowest: lowest load that is connected with it.
         windows: number of windows from `lowest` to `load`.
         days: number of days with these windows.
@@ -121,7 +115,7 @@ class _Level:
     bins: slice
 
 
-def _levels(bins: Sequence[Windows], all_days: int) -> list[_Level]:
+def _levels(bins: Sequence[Windows]) -> list[_Level]:
     """Join bins by ascending load until they have enough windows, and leave out others."""
     levels = []
     first = 0
@@ -129,7 +123,7 @@ def _levels(bins: Sequence[Windows], all_days: int) -> list[_Level]:
         while first < last and highest.load.max() > WIDEST_RATIO * bins[first].load.min():
             first += 1
         windows = Windows.joined(bins[first : last + 1])
-        if windows.supported_load(all_days) is not None:
+        if windows.supported_load is not None:
             levels.append(_Level(windows, slice(first, last + 1)))
             first = last + 1
     return levels
@@ -155,7 +149,7 @@ def safe_load(
 ) -> SafeLoad | None:
     """Return the highest load up to which the latency is shown to be below a limit.
 
-    Levels of loads with too few windows, units or days do not count. The loads of the others count
+    Levels of loads with too few windows or units do not count. The loads of the others count
     as far as they are connected with the usual load. Their latencies are tested by ascending load
     until the first that may reach the limit, so that the confidence is that of one test.
 
@@ -170,8 +164,7 @@ def safe_load(
     Returns:
         None: there is no such load.
     """
-    all_days = steady.days
-    levels = _levels(bins, all_days)
+    levels = _levels(bins)
     if not levels:
         return None
     lowest, highest, next_load = _connected_loads(levels)
@@ -193,7 +186,7 @@ def safe_load(
     if not accepted:
         return None
     windows = Windows.joined([connected for connected, _ in accepted])
-    load = min(windows.supported_load(all_days) or 0.0, most)
+    load = min(windows.supported_load or 0.0, most)
     windows = windows[windows.load <= load]
     if not len(windows.load):
         return None

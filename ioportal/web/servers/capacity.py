@@ -24,7 +24,7 @@ from ioportal.analysis.capacity import (
     Resampled,
     more_jobs,
 )
-from ioportal.analysis.safe_load import MAX_GAP_RATIO, MIN_DAYS, MIN_UNIT_WINDOWS, MIN_UNITS, End
+from ioportal.analysis.safe_load import MAX_GAP_RATIO, MIN_UNIT_WINDOWS, MIN_UNITS, End
 from ioportal.charts import capacity as charts
 from ioportal.reporting.formatting import significant
 from ioportal.reporting.time_ranges import TimeRange
@@ -247,7 +247,7 @@ class CapacityPage:
         elif safe.end is End.FEW:
             yield (
                 f"{_windows(len(beyond.load), beyond.days)} with loads up to {highest} were also "
-                "seen, too few at similar loads and on different days to advise on."
+                "seen, too few at similar loads to advise on."
             )
         if slow := safe.slow_beyond:
             where = "1 window" if slow == 1 else f"{slow:,} windows"
@@ -339,7 +339,7 @@ class CapacityPage:
             ),
             (
                 f"Safe loads need {MIN_UNIT_WINDOWS} windows at similar loads in each of "
-                f"{MIN_UNITS} {server.resampled}{self._days_needed(server)}. A gap between loads "
+                f"{MIN_UNITS} {server.resampled}. A gap between loads "
                 f"ends them if the next load is more than {MAX_GAP_RATIO:g} times the last."
             ),
             (
@@ -348,8 +348,9 @@ class CapacityPage:
             ),
             "Busy: 95 % of the hours have a lower load.",
         ]
-        if server.days == 1:
-            sentences.append("All windows are of one day. Other days may differ.")
+        if server.resampled is Resampled.HOURS:
+            days = "one day" if server.days == 1 else f"{server.days} days"
+            sentences.append(f"All windows are of {days}. Other days may differ.")
         if found.upgrade:
             sentences.append(f"Only data since the upgrade to {found.upgrade} is used.")
         if not found.has_handling:
@@ -359,11 +360,6 @@ class CapacityPage:
                 "thread. Their service may slow down at lower loads. All requests count the same."
             )
         return sentences
-
-    @staticmethod
-    def _days_needed(server: Capacity) -> str:
-        is_of_days = server.resampled is Resampled.DAYS or server.days == 1
-        return "" if is_of_days else f", and {MIN_DAYS} days"
 
     @cached_property
     def more(self) -> MoreJobs | Refusal | None:
