@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ioportal.analysis.comparison.results import Scale, Verdict
+from ioportal.analysis.comparison.results import Outcome, Scale
 from ioportal.reporting.comparison_sentences import (
     change_in_words,
     noun_of,
@@ -53,36 +53,36 @@ def conclusions(effects: list[tuple[Metric, Effect]], *, is_contrast: bool = Fal
         sentences.append(
             f"{unchanged} within \u00b1 {100 * equal[0][1].margin:g} %: {_names(equal)}."
         )
-    if possible := [pair for pair in effects if pair[1].is_possible]:
+    if possible := _with(effects, Outcome.POSSIBLE):
         changes = ", ".join(
             f"{lowered(metric.title)} {change_in_words(metric, effect, is_contrast=is_contrast)}"
             for metric, effect in possible
         )
         sentences.append(f"Possible, but not confirmed by the test: {changes}.")
-    if shifted := [pair for pair in effects if pair[1].is_shifted and not pair[1].is_within_margin]:
+    if shifted := _with(effects, Outcome.SHIFTED):
         sentences.append(
             f"The values differ, but no {noun} of the median is confirmed: {_names(shifted)}."
         )
-    undetected = [
-        pair
-        for pair in effects
-        if pair[1].verdict is Verdict.NO_CHANGE_DETECTED
-        and not (pair[1].is_within_margin or pair[1].is_possible or pair[1].is_shifted)
-    ]
-    for is_open, about in (
-        (False, f"No detectable {noun} (in brackets: what would have been seen)"),
-        (True, f"Unknown (in brackets: the smallest {noun} that would have been seen)"),
+    for outcome, about in (
+        (Outcome.NOT_DETECTED, f"No detectable {noun} (in brackets: what would have been seen)"),
+        (
+            Outcome.UNKNOWN,
+            f"Unknown (in brackets: the smallest {noun} that would have been seen)",
+        ),
     ):
         names = ", ".join(
             f"{lowered(metric.title)} ({smallest})"
             if (smallest := smallest_in_words(metric, effect))
             else lowered(metric.title)
-            for metric, effect in undetected
-            if effect.is_open is is_open
+            for metric, effect in _with(effects, outcome)
         )
         if names:
             sentences.append(f"{about}: {names}.")
     return sentences
+
+
+def _with(effects: list[tuple[Metric, Effect]], outcome: Outcome) -> list[tuple[Metric, Effect]]:
+    return [pair for pair in effects if pair[1].outcome is outcome]
 
 
 def _names(pairs: Iterable[tuple[Metric, Effect]]) -> str:

@@ -11,6 +11,7 @@ from ioportal.analysis.comparison.results import (
     MIN_JOBS,
     MIN_MATCHED,
     MIN_RUNS,
+    Outcome,
     Refusal,
     Scale,
     Verdict,
@@ -64,26 +65,21 @@ def conclusion(metric: Metric, effect: Effect, *, is_contrast: bool = False) -> 
     """
     within = f"within \u00b1 {percent(effect.margin, 0)} % at {percent(CONFIDENCE, 0)} %"
     noun = noun_of(is_contrast=is_contrast)
-    if effect.refusal:
-        return f"no conclusion, {_REFUSALS[effect.refusal]}"
-    if effect.verdict is Verdict.CHANGED:
-        suffix = f", {within}" if effect.is_within_margin else ""
-        return f"{change_in_words(metric, effect, is_contrast=is_contrast)}{suffix}"
-    if effect.verdict is Verdict.EQUIVALENT:
-        return within
-    if effect.is_shifted:
-        return f"the values differ, but a {noun} of the median is not confirmed"
-    if effect.is_possible:
+    smallest = smallest_in_words(metric, effect)
+    change = ""
+    if effect.outcome in {Outcome.CHANGED, Outcome.POSSIBLE}:
         change = change_in_words(metric, effect, is_contrast=is_contrast)
-        return f"possibly {change}, not confirmed by the test"
-    return _undetected(noun, smallest_in_words(metric, effect), is_open=effect.is_open)
-
-
-def _undetected(noun: str, smallest: str, *, is_open: bool) -> str:
-    if is_open:
-        return f"unknown; only a {noun} of {smallest} would have been seen"
-    seen = f"; {smallest} would have been seen" if smallest else ""
-    return f"no detectable {noun}{seen}"
+    texts = {
+        Outcome.REFUSED: f"no conclusion, {_REFUSALS.get(effect.refusal, '')}",
+        Outcome.CHANGED: f"{change}, {within}" if effect.is_within_margin else change,
+        Outcome.EQUIVALENT: within,
+        Outcome.SHIFTED: f"the values differ, but a {noun} of the median is not confirmed",
+        Outcome.POSSIBLE: f"possibly {change}, not confirmed by the test",
+        Outcome.UNKNOWN: f"unknown; only a {noun} of {smallest} would have been seen",
+        Outcome.NOT_DETECTED: f"no detectable {noun}"
+        + (f"; {smallest} would have been seen" if smallest else ""),
+    }
+    return texts[effect.outcome]
 
 
 def noun_of(*, is_contrast: bool) -> str:
@@ -179,10 +175,11 @@ def cautions(
 def _of_arm(name: str, arm: ArmSummary, strata: str) -> Iterator[str]:
     if not arm.jobs:
         return
-    if arm.imbalance >= _UNEQUAL:
+    if arm.imbalance >= _UNEQUAL and arm.matched >= MIN_MATCHED:
         yield (
             f"The {strata} of {name} differ from the first arm, by up to "
-            f"{percent(arm.imbalance)} percentage points. Weights make them equal."
+            f"{percent(arm.imbalance)} percentage points. Weights make those of the compared jobs "
+            "equal."
         )
     if arm.matched < _FEW_MATCHED:
         yield (

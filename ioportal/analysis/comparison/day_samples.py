@@ -11,7 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from ioportal.analysis.comparison.arms import Floats, Ints
 
-BINS = 256  # of a histogram by day, with about equal weights
+BINS = 256  # of a histogram by day
+# Shares of the weight below each bin. Half of the bins are around the median, which is resampled.
+_BELOW = np.interp(np.arange(BINS) / BINS, (0, 0.25, 0.75, 1), (0, 0.375, 0.625, 1))
 _SAME = 1e-12  # relative differences of sums of weights below this are rounding errors
 
 
@@ -97,8 +99,9 @@ class DaySample:
         if self.size <= BINS:
             return self.values.searchsorted(np.unique(self.values))
         after = self.weights_up_to
-        bounds = after[-1] * np.arange(BINS) / BINS
-        lowest = self.values[after.searchsorted(bounds, "right").clip(max=self.size - 1)]
+        lowest = self.values[
+            after.searchsorted(after[-1] * _BELOW, "right").clip(max=self.size - 1)
+        ]
         edges, bins = np.unique(lowest, return_counts=True)
         ends = self.values.searchsorted(edges[bins > 1], "right")
         return np.union1d(self.values.searchsorted(edges), ends[ends < self.size])

@@ -40,6 +40,18 @@ class Verdict(StrEnum):
     REFUSED = "refused"
 
 
+class Outcome(StrEnum):
+    """Conclusion about one metric of two arms in detail, as texts and exports have it."""
+
+    CHANGED = "changed"
+    EQUIVALENT = "equivalent"
+    POSSIBLE = "possible change"  # the interval excludes "no change", the corrected test does not
+    SHIFTED = "values differ"  # the corrected test rejects, the interval has no change
+    UNKNOWN = "unknown"  # not even a change of twice would have been detected
+    NOT_DETECTED = "no change detected"
+    REFUSED = "refused"
+
+
 class Refusal(StrEnum):
     """Reason for no conclusion."""
 
@@ -103,6 +115,17 @@ class Effect:
             and not (self.is_possible or self.is_shifted)
             and (self.smallest or 0.0) >= INSENSITIVE
         )
+
+    @property
+    def outcome(self) -> Outcome:
+        """The conclusion in detail."""
+        if self.verdict is not Verdict.NO_CHANGE_DETECTED:
+            return Outcome(self.verdict.value)
+        if self.is_shifted:
+            return Outcome.SHIFTED
+        if self.is_possible:
+            return Outcome.POSSIBLE
+        return Outcome.UNKNOWN if self.is_open else Outcome.NOT_DETECTED
 
     def with_margin(self, margin: float) -> Effect:
         """Return the effect with another margin: it decides only what is equivalent."""

@@ -229,17 +229,23 @@ def completed(page: ComparisonPage) -> Part:
         axis = trend_charts.axis_of(buckets)
         drawn = trend_charts.figure(chart, frame, buckets)
         figure = charts.with_regions(drawn, axis, _regions(page))
-        days_of = [timezone.localtime(start).date() for start, _ in buckets.bounds]
-        rows = [(day, *values) for day, values in zip(days_of, frame.iter_rows(), strict=True)]
+        rows = [
+            (*bounds, *values)
+            for bounds, values in zip(buckets.bounds, frame.iter_rows(), strict=True)
+        ]
     return Part(
         "completed",
         title,
-        "By the day of the end. Shaded: the period of each arm.",
+        "By the day of the end, from the first to the last time of the arms. Shaded: the period of "
+        "each arm.",
         figure,
-        ("day", *counts),
+        ("start", "end", *counts),
         rows,
         list(labels.values()),
-        [(f"{day}", [f"{value:,}" for value in values]) for day, *values in rows],
+        [
+            (f"{timezone.localtime(start).date()}", [f"{value:,}" for value in values])
+            for start, _, *values in rows
+        ],
         is_empty=not any(frame[kind].sum() for kind in counts),
     )
 

@@ -111,7 +111,7 @@ def effect_values(metric: Metric, effect: Effect | None, *, is_contrast: bool) -
     return [
         *(str(effect.scale), effect.estimate, effect.low, effect.high),
         *(effect.p, effect.adjusted_p, effect.delta, effect.smallest),
-        str(effect.verdict),
+        str(effect.outcome),
         str(effect.refusal) if effect.refusal else None,
         sentence(metric, effect, is_contrast=is_contrast),
     ]
@@ -121,4 +121,4 @@ def controlled_values(effect: Effect | None) -> list[Any]:
     """Return the values of an effect relative to the control's."""
     if effect is None:
         return [None] * 5
-    return [effect.estimate, effect.low, effect.high, effect.adjusted_p, str(effect.verdict)]
+    return [effect.estimate, effect.low, effect.high, effect.adjusted_p, str(effect.outcome)]

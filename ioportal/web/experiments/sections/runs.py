@@ -262,7 +262,7 @@ class Runs(Section):
                         if effect
                         else (None,) * 5
                     ),
-                    *((str(effect.verdict), row.conclusion) if effect else (None, None)),
+                    *((str(effect.outcome), row.conclusion) if effect else (None, None)),
                 )
 
     @cached_property
