@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Self
 
 from django.conf import settings
@@ -12,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Case, Q, Value, When
 
+from ioportal.postgres.compiled import Compiled, Parameter
 from ioportal.site.models import Source
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _VALID = "valid"
 class TokenQuerySet(models.QuerySet["Token"]):
     """Questions about tokens."""
 
-    def with_states(self, now: datetime) -> Self:
+    def with_states(self, now: datetime | Parameter) -> Self:
         """Annotate `state`; a token is *suspended* while its user lacks the rights for it."""
         may_use_it = Q(user=None) | Q(user__is_active=True) & (
             ~Q(scope=Token.Scope.WRITE) | Q(user__is_staff=True)
@@ -40,22 +42,13 @@ class TokenQuerySet(models.QuerySet["Token"]):
             )
         )
 
-    def valid(self, now: datetime) -> Self:
+    def valid(self, now: datetime | Parameter) -> Self:
         """Tokens that permit requests."""
         return self.with_states(now).filter(state=_VALID)
 
     def revoke(self, now: datetime) -> int:
         """Revoke tokens; return the number of tokens that changed."""
         return self.filter(revoked_at=None).update(revoked_at=now)
-
-    def for_secret(self, secret: str, now: datetime) -> Token | None:
-        """Return the valid token of a secret and record its use."""
-        token = (
-            self.valid(now).select_related("source", "user").filter(digest=_digest(secret)).first()
-        )
-        if token and (token.last_used_at is None or now - token.last_used_at > _USE_RECORDED_EVERY):
-            self.filter(pk=token.pk).update(last_used_at=now)
-        return token
 
     def issue(self, scope: Token.Scope, **facts: object) -> tuple[Token, str]:
         """Create a token; return it with its secret, which is not stored."""
@@ -116,10 +109,26 @@ class Token(models.Model):
     def __str__(self) -> str:
         return f"token {self.pk}"
 
+    @classmethod
+    def for_secret(cls, secret: str, now: datetime) -> Token | None:
+        """Return the valid token of a secret and record its use."""
+        for token in _valid_by_digest().run(digest=_digest(secret), now=now):
+            if token.last_used_at is None or now - token.last_used_at > _USE_RECORDED_EVERY:
+                cls.objects.filter(pk=token.pk).update(last_used_at=now)
+            return token
+        return None
+
     def clean(self) -> None:
         """Refuse writes by users who are not staff."""
         if self.scope == self.Scope.WRITE and self.user and not self.user.is_staff:
             raise ValidationError("A token to write data belongs to a member of staff.")
+
+
+@cache
+def _valid_by_digest() -> Compiled[Token]:
+    tokens = Token.objects.all().valid(Parameter("now", models.DateTimeField()))
+    digest = Parameter("digest", models.TextField())
+    return Compiled(tokens.select_related("source", "user").filter(digest=digest))
 
 
 def _digest(secret: str) -> str:

@@ -92,7 +92,7 @@ def _of_secret(key: str) -> Token | None:
     kind, _, secret = key.partition(" ")
     if kind.lower() not in _KINDS:
         return None
-    return Token.objects.all().for_secret(secret.strip(), datetime.now(UTC))
+    return Token.for_secret(secret.strip(), datetime.now(UTC))
 
 
 def _of_address(request: HttpRequest) -> Token | None:

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import BigIntegerField, Func, Value
 
+from ioportal.postgres.compiled import Parameter
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+KEYS: ArrayField[Sequence[int], list[int]] = ArrayField(BigIntegerField())
 
 
 class EachOf(Func):
@@ -17,5 +21,6 @@ class EachOf(Func):
     template = "(SELECT unnest(%(expressions)s))"
     output_field = BigIntegerField()
 
-    def __init__(self, keys: Sequence[int]) -> None:
-        super().__init__(Value(keys, output_field=ArrayField(BigIntegerField())))
+    def __init__(self, keys: Sequence[int] | Parameter) -> None:
+        is_parameter = isinstance(keys, Parameter)
+        super().__init__(keys if is_parameter else Value(keys, output_field=KEYS))

@@ -35,7 +35,7 @@ def test_staff_create_tokens_of_every_scope(create, alice, client, queries, scop
 
     answer, secret = create(scope, name="batch7", days="30", **owner.get(scope, {}))
 
-    stored = Token.objects.for_secret(secret, timezone.now())
+    stored = Token.for_secret(secret, timezone.now())
     assert (stored.scope, stored.name) == (scope, "batch7")
     assert stored.expires_at - stored.created_at == pytest.approx(
         timedelta(days=30), abs=timedelta(minutes=1)

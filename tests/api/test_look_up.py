@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
 from ioportal.flags.models import JobEvidence
@@ -252,3 +253,23 @@ def test_the_number_of_queries_is_independent_of_the_number_of_jobs(
         answer = look_up(f"pandaid={','.join(map(str, range(90)))}")
 
     assert all(answer.json().values())
+
+
+def test_changed_rights_apply_to_the_next_look_up(client, secret_of, pilot):
+    headers = {"Authorization": f"Token {secret_of('charlie', is_staff=True)}"}
+
+    def visible():
+        by_panda_id, by_batch_id = (
+            client.get(f"{QUERY}?{ids}", headers=headers).json()
+            for ids in ("pandaid=11", f"batchid={pilot.batch_id}")
+        )
+        return [bool(*answer.values()) for answer in (by_panda_id, by_batch_id)]
+
+    charlie = User.objects.get(username="charlie")
+    assert visible() == [True, True]
+    User.objects.filter(pk=charlie.pk).update(is_staff=False)
+    assert visible() == [False, False]
+    charlie.groups.add(Group.objects.create(name=pilot.project))
+    assert visible() == [True, True]
+    charlie.groups.clear()
+    assert visible() == [False, False]

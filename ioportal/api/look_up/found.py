@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Q
+
 from ioportal.api.look_up import records
+from ioportal.api.look_up.query import CONDITIONS
+from ioportal.api.look_up.records import Viewer
 from ioportal.api.problems import invalid
 from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.postgres.compiled import Compiled
 from ioportal.studies.job_filters import by_id
 
 if TYPE_CHECKING:
@@ -50,12 +56,9 @@ def find(user: User, asked: LookUpQuery) -> Found:
 
 def _panda_jobs(user: User, asked: LookUpQuery) -> Found:
     """Return PanDA jobs by PanDA id, highest ids first; of the same id, the one modified last."""
-    jobs = (
-        WorkloadJob.objects.visible_to(user)
-        .filter(asked.condition)
-        .order_by("-panda_id", "modified_at")[: asked.limit + 1]
-    )
-    rows = records.of_panda_jobs(user, jobs)
+    viewer = Viewer.of(user)
+    jobs = _panda_rows(viewer, asked.conditions, asked.limit).run(**asked.values)
+    rows = records.of_panda_jobs(viewer, jobs)
     found = {str(record["pandaid"]): record for record in rows[: asked.limit]}
     tasks = {str(record["jeditaskid"]) for record in found.values()}
     unknown = {
@@ -66,6 +69,15 @@ def _panda_jobs(user: User, asked: LookUpQuery) -> Found:
     if len(found) < min(len(rows), asked.limit):
         warnings.append("Several clusters have a PanDA job of the same id: only one is sent.")
     return Found(found, unknown, warnings, is_truncated=len(rows) > asked.limit)
+
+
+@lru_cache(records.MOST_COMPILED)
+def _panda_rows(
+    viewer: Viewer, conditions: tuple[str, ...], limit: int
+) -> Compiled[dict[str, Any]]:
+    condition = Q(*(CONDITIONS[name] for name in conditions))
+    jobs = WorkloadJob.objects.visible_to(viewer.user).filter(condition)
+    return Compiled(records.panda_rows(jobs.order_by("-panda_id", "modified_at")[: limit + 1]))
 
 
 def _batch_jobs(user: User, asked: LookUpQuery) -> Found:
@@ -88,7 +100,7 @@ def _batch_jobs(user: User, asked: LookUpQuery) -> Found:
         repeated |= keys.get(job.display_id, job.pk) != job.pk
         keys[job.display_id] = job.pk
     chosen = dict(list(keys.items())[: asked.limit])
-    by_key = dict(records.of_batch_jobs(user, list(chosen.values())))
+    by_key = dict(records.of_batch_jobs(Viewer.of(user), list(chosen.values())))
     found = {id_: by_key[key] for id_, key in chosen.items() if key in by_key}
     unknown = {"batchid": [id_ for id_ in asked.batch_ids if id_ not in known]}
     warnings = ["Several jobs have the same batch id: only the latest is sent."] if repeated else []

@@ -5,17 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import BooleanField, DateTimeField, F, Func, Q, TextField
 from django.utils.dateparse import parse_date, parse_datetime
 
 from ioportal.api.problems import Problem, invalid
-from ioportal.jobs.keys import EachOf
+from ioportal.jobs.keys import KEYS, EachOf
 from ioportal.jobs.panda_jobs import valid_ids
+from ioportal.postgres.compiled import Parameter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 MOST_IDS_IN_URL = 2_000
 MOST_IDS = 20_000
@@ -32,6 +34,27 @@ _TIMES = ("hours", "days", "date_from", "date_to")
 # `json` and `timestamp` are part of most addresses of PanDA's monitor.
 PARAMETERS = frozenset({*_IDS, *_TEXTS, *_TIMES, "fields", "limit", "form", "json", "timestamp"})
 FORMS = ("dict", "list")
+
+
+def _any(field: str, operator: str, name: str) -> Q:
+    """Return a condition: a text compares with any text of a parameter."""
+    texts = Func(Parameter(name, ArrayField(TextField())), function="ANY")
+    parts = {"template": "(%(expressions)s)", "arg_joiner": f" {operator} "}
+    return Q(Func(F(field), texts, output_field=BooleanField(), **parts))
+
+
+# Conditions on PanDA jobs, with parameters, by the attribute of `LookUpQuery` or the field.
+CONDITIONS = {
+    "panda_ids": Q(panda_id__in=EachOf(Parameter("panda_ids", KEYS))),
+    "task_ids": Q(task_id__in=EachOf(Parameter("task_ids", KEYS))),
+    "batch_ids": _any("reported_batch_id", "=", "batch_ids") | _any("batch_id", "=", "batch_ids"),
+    "since": Q(modified_at__gte=Parameter("since", DateTimeField())),
+    "until": Q(modified_at__lt=Parameter("until", DateTimeField())),
+    **{
+        field: _any(field, "=", field) | _any(field, "~", f"{field}_patterns")
+        for field in _TEXTS.values()
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -55,22 +78,24 @@ class LookUpQuery:
         return bool(self.batch_ids) and not (self.panda_ids or self.task_ids or self.texts)
 
     @property
-    def condition(self) -> Q:
-        """The condition on PanDA jobs."""
-        condition = Q()
-        if self.panda_ids:
-            condition &= Q(panda_id__in=EachOf(valid_ids(self.panda_ids)))
-        if self.task_ids:
-            condition &= Q(task_id__in=EachOf(valid_ids(self.task_ids)))
-        if self.batch_ids:
-            condition &= Q(reported_batch_id__in=self.batch_ids) | Q(batch_id__in=self.batch_ids)
-        for field, values in self.texts.items():
-            condition &= _any_text(field, values)
-        if self.since:
-            condition &= Q(modified_at__gte=self.since)
-        if self.until:
-            condition &= Q(modified_at__lt=self.until)
-        return condition
+    def conditions(self) -> tuple[str, ...]:
+        """The names of the conditions on PanDA jobs."""
+        return tuple(name for name in CONDITIONS if name in self.texts or getattr(self, name, None))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the parameters of the conditions."""
+        values = {
+            "panda_ids": valid_ids(self.panda_ids),
+            "task_ids": valid_ids(self.task_ids),
+            "batch_ids": self.batch_ids,
+            "since": self.since,
+            "until": self.until,
+        }
+        for field, texts in self.texts.items():
+            values[field] = [text for text in texts if "*" not in text]
+            values[f"{field}_patterns"] = [_pattern(text) for text in texts if "*" in text]
+        return values
 
 
 def parsed(parameters: Mapping[str, str], most_ids: int, now: datetime) -> LookUpQuery:
@@ -144,16 +169,9 @@ def _values(text: str, *, by_comma: bool = True) -> list[str]:
     return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
 
-def _any_text(field: str, values: Iterable[str]) -> Q:
-    """Return a condition: a text is one of `values`, in which `*` stands for any characters."""
-    condition, exact = Q(), []
-    for value in values:
-        if "*" in value:
-            pattern = "^" + ".*".join(map(re.escape, _STARS.split(value))) + "$"
-            condition |= Q(**{f"{field}__regex": pattern})
-        else:
-            exact.append(value)
-    return condition | Q(**{f"{field}__in": exact}) if exact else condition
+def _pattern(text: str) -> str:
+    """Return a regular expression of a text in which `*` stands for any characters."""
+    return "^" + ".*".join(map(re.escape, _STARS.split(text))) + "$"
 
 
 def _span(parameters: Mapping[str, str], now: datetime) -> tuple[datetime | None, datetime | None]:

@@ -6,7 +6,9 @@ with `bytes` in their name are in bytes. All figures belong to the batch job.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
 from django.contrib.postgres.expressions import ArraySubquery
@@ -14,17 +16,34 @@ from django.db.models import Count, Func, OuterRef, Subquery, TextField
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.flags.models import Flag
-from ioportal.jobs.keys import EachOf
+from ioportal.jobs.keys import KEYS, EachOf
 from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.postgres.compiled import Compiled, Parameter
 from ioportal.reporting.job_exports import PANDA_COLUMNS
+from ioportal.studies.cache import visibility_key
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from django.contrib.auth.models import User
     from django.db.models import QuerySet
 
     from ioportal.jobs.models import WorkloadJobQuerySet
+
+MOST_COMPILED = 100  # statements of a kind: they differ by user and condition
+
+
+@dataclass(frozen=True)
+class Viewer:
+    """A user, equal to all users who see the same jobs."""
+
+    key: str
+    user: User = field(compare=False)
+
+    @classmethod
+    def of(cls, user: User) -> Self:
+        """Return the viewer that a user is."""
+        return cls(visibility_key(user), user)
 
 
 class _IsoTime(Func):
@@ -117,10 +136,14 @@ JOB_FIELDS = ("batchid", *_JOB_COLUMNS, *BATCH_FIELDS)
 _NO_BATCH_JOB: dict[str, Any] = dict.fromkeys(BATCH_FIELDS) | {"flags": [], "shared_batch": False}
 
 
-def of_panda_jobs(user: User, panda_jobs: WorkloadJobQuerySet) -> list[dict[str, Any]]:
-    """Return the records of PanDA jobs that a user may see, in their order."""
-    jobs = list(_with_texts(panda_jobs, _PANDA_LOADED))
-    rows = _batch_jobs(user, {job["batch_job_id"] for job in jobs} - {None})
+def panda_rows(panda_jobs: WorkloadJobQuerySet) -> Any:
+    """Return the rows that `of_panda_jobs` needs."""
+    return _with_texts(panda_jobs, _PANDA_LOADED)
+
+
+def of_panda_jobs(viewer: Viewer, jobs: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the records of rows of PanDA jobs that a user may see, in their order."""
+    rows = _batch_jobs(viewer, {job["batch_job_id"] for job in jobs} - {None})
     records = []
     for job in jobs:
         own = {name: job[_PANDA_LOADED[column]] for name, column in PANDA_COLUMNS.items()}
@@ -130,25 +153,32 @@ def of_panda_jobs(user: User, panda_jobs: WorkloadJobQuerySet) -> list[dict[str,
     return records
 
 
-def of_batch_jobs(user: User, keys: Collection[int]) -> Iterator[tuple[int, dict[str, Any]]]:
+def of_batch_jobs(viewer: Viewer, keys: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the primary keys and records of batch jobs."""
-    for key, (row, batch) in _batch_jobs(user, keys).items():
+    for key, (row, batch) in _batch_jobs(viewer, keys).items():
         own = {name: row[_JOB_LOADED[column]] for name, column in _JOB_COLUMNS.items()}
         yield key, {"batchid": batch["batch_job"], **own, **batch}
 
 
 def _batch_jobs(
-    user: User, keys: Collection[int]
+    viewer: Viewer, keys: Iterable[int]
 ) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
     """Return the row and the fields `BATCH_FIELDS` of each batch job that a user may see."""
-    links: Any = WorkloadJob.jobs.through.objects.filter(job=OuterRef("pk")).order_by()
-    flags = Flag.objects.visible_to(user).counted().filter(job=OuterRef("pk"))
-    visible = Job.objects.visible_to(user).filter(pk__in=EachOf(list(keys)))
-    rows = _with_texts(visible, _JOB_LOADED).annotate(
-        inside=Subquery(links.values("job").annotate(count=Count("pk")).values("count")),
-        rules=ArraySubquery(flags.order_by("-severity", "rule").values("rule")),
-    )
+    rows = _batch_rows(viewer).run(keys=list(keys))
     return {row["pk"]: (row, _fields(row)) for row in rows}
+
+
+@lru_cache(MOST_COMPILED)
+def _batch_rows(viewer: Viewer) -> Compiled[dict[str, Any]]:
+    links: Any = WorkloadJob.jobs.through.objects.filter(job=OuterRef("pk")).order_by()
+    flags = Flag.objects.visible_to(viewer.user).counted().filter(job=OuterRef("pk"))
+    visible = Job.objects.visible_to(viewer.user).filter(pk__in=EachOf(Parameter("keys", KEYS)))
+    return Compiled(
+        _with_texts(visible, _JOB_LOADED).annotate(
+            inside=Subquery(links.values("job").annotate(count=Count("pk")).values("count")),
+            rules=ArraySubquery(flags.order_by("-severity", "rule").values("rule")),
+        )
+    )
 
 
 def _fields(row: dict[str, Any]) -> dict[str, Any]:
