@@ -104,7 +104,9 @@ DATABASES = {
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
             # Late data may change many rows of a compressed chunk; the default limit is 100,000.
-            "options": "-c timescaledb.max_tuples_decompressed_per_dml_transaction=0",
+            # Prepared statements (`ioportal.postgres.compiled`) have one plan for all values.
+            "options": "-c timescaledb.max_tuples_decompressed_per_dml_transaction=0 "
+            "-c plan_cache_mode=force_generic_plan",
         },
     }
 }

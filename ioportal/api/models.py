@@ -128,7 +128,7 @@ class Token(models.Model):
 def _valid_by_digest() -> Compiled[Token]:
     tokens = Token.objects.all().valid(Parameter("now", models.DateTimeField()))
     digest = Parameter("digest", models.TextField())
-    return Compiled(tokens.select_related("source", "user").filter(digest=digest))
+    return Compiled(tokens.select_related("source", "user").filter(digest=digest), prepare=True)
 
 
 def _digest(secret: str) -> str:

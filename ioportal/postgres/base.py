@@ -7,6 +7,8 @@ libpq waits without limit: the kernel of a frozen server still acknowledges pack
 from __future__ import annotations
 
 from functools import partial
+from select import POLLIN, poll
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -16,6 +18,7 @@ from psycopg.pq import TransactionStatus
 if TYPE_CHECKING:
     from psycopg.abc import PQGen
 
+_FRESH_S = 1.0  # since the latest response, if later waits are limited
 _POLL_S = 0.1  # the default of psycopg, between checks for an interrupt
 _HEALTH_CHECK_S = 1.0  # of `SELECT 1` when a request begins
 _CANCELLATION_S = 5.0  # from `statement_timeout` to the message of the server
@@ -24,12 +27,15 @@ _CANCELLATION_S = 5.0  # from `statement_timeout` to the message of the server
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection of a thread; `statement_timeout_s` limits its statements (None: no limit)."""
 
+    health_check_done: bool
     statement_timeout_s: float | None = None
     _response_s: float | None = None
+    _responded_at = float("-inf")
 
     def get_connection_params(self) -> dict[str, Any]:
         """Return parameters with a `statement_timeout`."""
         parameters: dict[str, Any] = super().get_connection_params()
+        parameters["prepare_threshold"] = 0  # of `prepared_cursor`: at once
         if self.statement_timeout_s:
             milliseconds = round(self.statement_timeout_s * 1000)
             options = parameters.get("options", "")
@@ -43,6 +49,30 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection: psycopg.Connection[Any] = super().get_new_connection(conn_params)
         connection.wait = partial(self._wait, connection)  # type: ignore[method-assign]
         return connection
+
+    def prepared_cursor(self) -> Any:
+        """Return a cursor whose statements the server parses once, and plans for any values."""
+        self.close_if_health_check_failed()
+        self.ensure_connection()
+        with self.wrap_database_errors:
+            cursor = base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]  # of psycopg
+            return self._prepare_cursor(cursor)  # type: ignore[attr-defined]  # as `cursor` does
+
+    def close_if_health_check_failed(self) -> None:
+        """Check a connection when a request begins, unless it is fresh."""
+        if not self.health_check_done and self._is_fresh():
+            self.health_check_done = True
+        super().close_if_health_check_failed()
+
+    def _is_fresh(self) -> bool:
+        """Whether the server has just responded, and has not ended the connection since."""
+        is_open = self.connection is not None and not self.connection.closed
+        is_recent = self._response_s and monotonic() - self._responded_at < _FRESH_S
+        if not (is_open and is_recent):
+            return False
+        socket = poll()
+        socket.register(self.connection.pgconn.socket, POLLIN)
+        return not socket.poll(0)
 
     def is_usable(self) -> bool:
         """Check an idle connection within a second."""
@@ -60,7 +90,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         timeout: float | None = None,
     ) -> Any:
         try:
-            return psycopg.Connection.wait(
+            response = psycopg.Connection.wait(
                 connection, generator, interval, timeout or self._response_s
             )
         except psycopg.OperationalError:
@@ -68,3 +98,5 @@ class DatabaseWrapper(base.DatabaseWrapper):
             if connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
                 connection.close()
             raise
+        self._responded_at = monotonic()
+        return response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Expression
 
 if TYPE_CHECKING:
@@ -31,11 +31,17 @@ class Parameter(Expression):
 
 
 class Compiled(Generic[_Row]):
-    """A QuerySet that any thread can run, with values for its parameters."""
+    """A QuerySet that any thread can run, with values for its parameters.
 
-    def __init__(self, rows: QuerySet[Any, _Row]) -> None:
+    Args:
+        rows: the QuerySet.
+        prepare: whether one plan suits all values; the server then plans it once per connection.
+    """
+
+    def __init__(self, rows: QuerySet[Any, _Row], *, prepare: bool) -> None:
         self._rows = rows
-        self._compiler = rows.query.get_compiler(connection=connection)
+        self._prepare = prepare
+        self._compiler = rows.query.get_compiler(DEFAULT_DB_ALIAS)
         self._sql, self._values = self._compiler.as_sql()
 
     def run(self, **values: Any) -> list[_Row]:
@@ -43,9 +49,13 @@ class Compiled(Generic[_Row]):
         given = tuple(
             values[value.name] if isinstance(value, Parameter) else value for value in self._values
         )
+        connection: Any = connections[DEFAULT_DB_ALIAS]
+        with connection.prepared_cursor() if self._prepare else connection.cursor() as cursor:
+            cursor.execute(self._sql, given)
+            results = [cursor.fetchall()]
         compiler = copy(self._compiler)
         compiler.connection = connection
-        compiler.as_sql = lambda: (self._sql, given)
+        compiler.execute_sql = lambda *_args, **_kwargs: results
         rows = self._rows.all()
         rows.query.get_compiler = lambda *_args, **_kwargs: compiler  # type: ignore[method-assign]
         return list(rows)

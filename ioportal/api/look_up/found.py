@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q
 
 from ioportal.api.look_up import records
-from ioportal.api.look_up.query import CONDITIONS
+from ioportal.api.look_up.query import CONDITIONS, IDS
 from ioportal.api.look_up.records import Viewer
 from ioportal.api.problems import invalid
 from ioportal.jobs.models import Job, WorkloadJob
@@ -77,7 +77,8 @@ def _panda_rows(
 ) -> Compiled[dict[str, Any]]:
     condition = Q(*(CONDITIONS[name] for name in conditions))
     jobs = WorkloadJob.objects.visible_to(viewer.user).filter(condition)
-    return Compiled(records.panda_rows(jobs.order_by("-panda_id", "modified_at")[: limit + 1]))
+    rows = records.panda_rows(jobs.order_by("-panda_id", "modified_at")[: limit + 1])
+    return Compiled(rows, prepare=viewer.sees_all and not IDS.isdisjoint(conditions))
 
 
 def _batch_jobs(user: User, asked: LookUpQuery) -> Found:

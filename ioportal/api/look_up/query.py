@@ -55,6 +55,7 @@ CONDITIONS = {
         for field in _TEXTS.values()
     },
 }
+IDS = frozenset({"panda_ids", "task_ids", "batch_ids"})  # conditions that few jobs meet
 
 
 @dataclass(frozen=True)
