@@ -19,7 +19,7 @@ from os import SEEK_END
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
-from ioportal.problem_details import CONTENT_TYPE, problem_details
+from ioportal.problem_details import CONTENT_TYPE, problem_details, request_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -211,11 +211,14 @@ async def _wait_for_thread(lane: Lane) -> None:
 
 async def _refuse(refusal: _Refusal, scope: Scope, send: Send) -> None:
     """Respond with JSON to programs and with text to browsers."""
-    body, kind = str(refusal), b"text/plain; charset=utf-8"
+    body, kind, headers = str(refusal), b"text/plain; charset=utf-8", []
     if scope["path"].startswith("/api/"):
-        body = json.dumps(problem_details(refusal.status, refusal.code, body))
+        sent = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+        id_ = request_id(sent)
+        body = json.dumps(problem_details(refusal.status, refusal.code, body, request_id=id_))
         kind = CONTENT_TYPE.encode()
-    headers = [
+        headers.append((b"x-request-id", id_.encode()))
+    headers += [
         (b"content-type", kind),
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),

@@ -57,6 +57,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "ioportal.api.responses.CompleteProblems",
     "ioportal.api.export_tokens.ExportTokens",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",  # public views: login_not_required
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -30,7 +30,7 @@ class ProblemResponse(Schema):
     status: int = Field(description="Status of the response")
     code: str = Field(description="Kind of error, for programs: it does not change")
     detail: str = Field(description="What failed and what to do, for people")
-    request_id: str = Field("", description="Id of the request; absent with the status 500")
+    request_id: str = Field("", description="Id of the request")
 
 
 class Problem(Exception):  # noqa: N818  (a response, not a fault)

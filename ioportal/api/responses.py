@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from functools import wraps
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from django.http import HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.utils.cache import get_conditional_response, patch_vary_headers, set_response_etag
 
-from ioportal.problem_details import CONTENT_TYPE, problem_details
+from ioportal.problem_details import CONTENT_TYPE, problem_details, request_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +19,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
+_ID = "X-Request-ID"
 _FRESH_S = 30  # figures of running jobs change every minute
-_REQUEST_ID = re.compile(r"[\w.\-]{1,64}", re.ASCII)
 
 
 def finished(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -33,6 +31,19 @@ def finished(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespons
         return complete(request, view(request, *args, **kwargs))
 
     return respond
+
+
+class CompleteProblems:
+    """Middleware: complete problems that come from no view of the API, such as server errors."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Complete a problem without a request id."""
+        response = self._get_response(request)
+        is_problem = response.get("Content-Type") == CONTENT_TYPE
+        return complete(request, response) if is_problem and _ID not in response else response
 
 
 def json_response(body: Any) -> HttpResponse:
@@ -48,8 +59,7 @@ def _encoded(value: Any) -> str:
 
 def complete(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
     """Add the headers of all responses; answer 304 instead of an unchanged response."""
-    request_id = request.headers.get("X-Request-ID", "")
-    request_id = request_id if _REQUEST_ID.fullmatch(request_id) else uuid4().hex
+    id_ = request_id(request.headers.get(_ID, ""))
     if isinstance(response, HttpResponseNotAllowed):
         allowed = ", ".join(sorted(response["Allow"].split(", ")))
         message = f"{request.method} is not allowed here, but {allowed}."
@@ -57,11 +67,11 @@ def complete(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBa
         response = JsonResponse(body, status=response.status_code, content_type=CONTENT_TYPE)
         response["Allow"] = allowed
     if response.get("Content-Type") == CONTENT_TYPE and isinstance(response, HttpResponse):
-        problem = json.loads(response.content) | {"request_id": request_id}
+        problem = json.loads(response.content) | {"request_id": id_}
         response.content = json.dumps(problem)
     elif request.method == "GET" and response.status_code == HTTPStatus.OK:
         response = _with_rules_for_caches(request, response)
-    response["X-Request-ID"] = request_id
+    response[_ID] = id_
     if rate := getattr(request, "rate", None):
         for name, value in rate.headers.items():
             response[name] = value

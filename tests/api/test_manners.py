@@ -1,10 +1,15 @@
 """Credentials, limits, caches and headers of all operations of the API."""
 
+import asyncio
+import json
+
 import pytest
+from django.db import connection
 
 from ioportal.api import tokens
 from ioportal.api.look_up.fields import FIELDS
 from ioportal.api.rates import RateLimiter
+from ioportal.asgi import application
 from ioportal.env import networks
 from tests.conftest import REPOSITORY
 
@@ -125,3 +130,34 @@ def test_the_page_of_the_api_shows_every_operation(client, settings):
         for method in methods:
             assert f"{method.upper()} {path}" in page
     assert all(f"<code>{name}</code>" in page for name in FIELDS)
+
+
+def test_a_server_error_has_the_request_id(client, secret_of):
+    headers = {"Authorization": f"Token {secret_of('sam', is_staff=True)}", "X-Request-ID": "p-7"}
+    client.raise_request_exception = False
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE jobs_workloadjob RENAME TO gone")
+
+    answer = client.get("/api/v1/jobs/query/?pandaid=1", headers=headers)
+
+    assert (answer.status_code, answer["X-Request-ID"]) == (500, "p-7")
+    assert answer["Content-Type"] == "application/problem+json"
+    assert (answer.json()["code"], answer.json()["request_id"]) == ("fault", "p-7")
+
+
+def test_a_request_that_is_refused_early_has_the_request_id():
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "path": "/api/v1/ingest/batches",
+        "method": "POST",
+        "headers": [(b"x-request-id", b"p-7"), (b"content-length", b"99999999")],
+    }
+    asyncio.run(application(scope, receive=None, send=send))
+
+    start, body = sent
+    assert (start["status"], dict(start["headers"])[b"x-request-id"]) == (413, b"p-7")
+    assert json.loads(body["body"])["request_id"] == "p-7"
