@@ -70,7 +70,7 @@ def conclusion(metric: Metric, effect: Effect, *, is_contrast: bool = False) -> 
     if effect.outcome in {Outcome.CHANGED, Outcome.POSSIBLE}:
         change = change_in_words(metric, effect, is_contrast=is_contrast)
     texts = {
-        Outcome.REFUSED: f"no conclusion, {_REFUSALS.get(effect.refusal, '')}",
+        Outcome.REFUSED: f"no conclusion, {_REFUSALS[effect.refusal] if effect.refusal else ''}",
         Outcome.CHANGED: f"{change}, {within}" if effect.is_within_margin else change,
         Outcome.EQUIVALENT: within,
         Outcome.SHIFTED: f"the values differ, but a {noun} of the median is not confirmed",
