@@ -151,11 +151,11 @@ def safe_load(
 
     Levels of loads with too few windows or units do not count. The loads of the others count
     as far as they are connected with the usual load. Their latencies are tested by ascending load
-    until the first that may reach the limit, so that the confidence is that of one test.
+    until the first that may reach the limit, so that the confidence equals the confidence of one test.
 
     Args:
         steady: all steady windows; factors are relative to that without load.
-        bins: those of similar loads, by ascending load; some windows are in no bin.
+        bins: windows of similar loads, by ascending load; some windows are in no bin.
         latency: shape (bins,), latency relative to that without load; it never falls.
         replicates: shape (replicates, bins), the same in resampled units; NaN: no windows.
         limit: relative latency.

@@ -113,7 +113,7 @@ def distributions(
         quantity: the quantity; a logarithmic axis omits zeros.
         arms: at most as many as `looks`.
         looks: of the arms.
-        subject: plural of what is counted.
+        subject: counted things, such as "jobs".
     """
     highest = max((arm.highest for arm in arms), default=0.0)
     drawn: list[float] = []

@@ -178,7 +178,7 @@ def _of_arm(name: str, arm: ArmSummary, strata: str) -> Iterator[str]:
     if arm.imbalance >= _UNEQUAL and arm.matched >= MIN_MATCHED:
         yield (
             f"The {strata} of {name} differ from the first arm, by up to "
-            f"{percent(arm.imbalance)} percentage points. Weights make those of the compared jobs "
+            f"{percent(arm.imbalance)} percentage points. Weights make the compared jobs "
             "equal."
         )
     if arm.matched < _FEW_MATCHED:

@@ -98,7 +98,7 @@ def named_experiment(
 def experiment_to_change(name: str, user: User) -> Experiment:
     """Return the experiment of a slug or name that the user may change, or a new one.
 
-    The user's own experiment of this name precedes those of others.
+    The user's own experiment of this name precedes other experiments.
 
     Raises:
         Ambiguous: only others have an experiment of this name; their slugs are unambiguous.
@@ -113,7 +113,7 @@ def experiment_to_change(name: str, user: User) -> Experiment:
     if others:
         raise Ambiguous(
             f"Experiments of others have this name: {', '.join(others)}. "
-            "Enter the quoted short name of one of them, or choose another name."
+            "Enter the quoted short name of an experiment, or choose another name."
         )
     return named_experiment(name, user)
 

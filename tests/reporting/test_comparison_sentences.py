@@ -91,7 +91,7 @@ def test_cautions_name_arms_and_figures():
     assert "\n".join(found) == (
         "80.0 % of the jobs of 2016 are of one user.\n"
         "The node counts of 2017 differ from the first arm, by up to 70.0 percentage points. "
-        "Weights make those of the compared jobs equal.\n"
+        "Weights make the compared jobs equal.\n"
         "Only 30.0 % of the jobs of 2017 have node counts that all arms have. "
         "The others are left out.\n"
         "Opens drifted by +52,428,700 % over the days of 2016."

@@ -94,7 +94,7 @@ class DaySample:
     def _starts(self) -> Ints:
         """First index of each bin; equal values share a bin, and few values have one each.
 
-        A value with the weight of several bins has one of its own.
+        A value with the weight of several bins fills a bin alone.
         """
         if self.size <= BINS:
             return self.values.searchsorted(np.unique(self.values))

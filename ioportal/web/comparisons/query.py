@@ -50,7 +50,7 @@ class ComparisonQuery:
         keys = [arm.selection.key for arm in self.arms]
         if len(set(keys)) < len(keys):
             self._arm_errors.append(
-                "Two arms are the same jobs. Change the filters or the period of one of them."
+                "Two arms are the same jobs. Change the filters or the period of one arm."
             )
 
     @cached_property
