@@ -449,8 +449,8 @@ def _replicates(
     """Return the bounds of the knee and the busy load in resampled units, and latencies.
 
     The bounds are the outer ends of the bins around the crossing. Without a crossing they are the
-    load of the last bin below the crossing of `fit`, and infinity. The latencies are relative to those
-    without load, with the shape (replicates, bins); NaN: no windows of the bin.
+    load of the last bin below the crossing of `fit`, and infinity. The latencies are relative to
+    those without load, with the shape (replicates, bins); NaN: no windows of the bin.
     """
     load, unit = binned.windows.load, binned.windows.unit
     lowest = np.minimum.reduceat(load, binned.edges)

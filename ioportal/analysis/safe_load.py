@@ -151,7 +151,7 @@ def safe_load(
 
     Levels of loads with too few windows or units do not count. The loads of the others count
     as far as they are connected with the usual load. Their latencies are tested by ascending load
-    until the first that may reach the limit, so that the confidence equals the confidence of one test.
+    until the first that may reach the limit, so that the confidence is the same as of one test.
 
     Args:
         steady: all steady windows; factors are relative to that without load.
