@@ -44,7 +44,9 @@ GROUP BY 1
 
 @dataclass(frozen=True)
 class Load:
-    """Metadata operations of all clients of a filesystem or an NFS server in a range.
+    """Metadata operations of a filesystem or an NFS server in a range.
+
+    MDTs count the operations of filesystems by job id, NFS servers those of all clients.
 
     Args:
         name: of the filesystem or server.

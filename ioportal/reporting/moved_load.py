@@ -21,7 +21,7 @@ _LEAST_RISE = 0.05  # of the highest rate of all places; smaller rises are not s
 
 @dataclass(frozen=True)
 class Place:
-    """Metadata operations per second of all clients of a filesystem or an NFS server.
+    """Metadata operations per second of a filesystem (by job id) or an NFS server (all clients).
 
     Args:
         name: of the filesystem or server.
@@ -73,6 +73,6 @@ def rises(known: Sequence[Place], number: int) -> Iterator[str]:
         if after >= _RISE * before and after - before >= _LEAST_RISE * highest:
             rates = " to ".join(map(formatting.significant, (before, after)))
             yield (
-                f"{place.kind[0].upper()}{place.kind[1:]} {place.name}: all metadata operations "
+                f"{place.kind[0].upper()}{place.kind[1:]} {place.name}: metadata operations "
                 f"{ratios.measured(after / before)} ({rates} per second)."
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ from ioportal.studies import scopes
 from ioportal.studies.models import DismissedChange, Mitigation
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
-from ioportal.studies.trends import RECORDS, medians, upgrades
+from ioportal.studies.trends import RECORDS, medians, poor, upgrades
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -77,17 +78,19 @@ class Effect:
 class SameMix:
     """The ratio of medians after and before a change, weighted to the same mix of applications.
 
-    None: the jobs before and after have hardly an application in common.
+    Without `effect`, `is_other` says whether the jobs before and after have hardly an application
+    in common; otherwise there are too few jobs or days to compare.
     """
 
-    effect: Interval | None
+    effect: Interval | None = None
+    is_other: bool = False
 
 
 @dataclass(frozen=True)
 class Change:
     """Changes of metrics within a day, the largest first.
 
-    `same_mix` is the largest effect among jobs of the same applications, if it is much smaller.
+    `same_mix` is the largest effect among jobs of the same applications; None: it is similar.
     """
 
     day: date
@@ -120,12 +123,26 @@ def changes(kind: JobKind, jobs: Jobs, start: datetime, end: datetime) -> list[C
     One query, and two for each change.
     """
     metrics = [ANY_BY_NAME[name] for name in MAIN_METRICS[kind.name]]
-    found = list(_merged(_steps(kind, jobs, metrics, start, end)))
-    days = [start, *(_midnight(change.day) for change in found), end]
+    steps = _steps(kind, jobs, metrics, start, end)
     return [
-        replace(change, same_mix=_same_mix(kind, jobs, change.largest, tuple(days[at : at + 3])))
-        for at, change in enumerate(found)
+        replace(change, same_mix=_same_mix(kind, jobs, change.largest, _around(change, steps)))
+        for change in _merged(steps)
     ]
+
+
+def _around(
+    change: Change, steps: Iterable[tuple[date, Effect]]
+) -> tuple[datetime, datetime, datetime]:
+    """Return up to 14 days before the largest effect of a change, its day, and as long after it.
+
+    They end at the neighbouring changes of the same metric.
+    """
+    day = change.day
+    same = [each for each, effect in steps if effect.metric == change.largest.metric]
+    first = max((each for each in same if each < day), default=day - _AROUND)
+    last = min((each for each in same if each > day), default=day + _AROUND)
+    bounds = (max(first, day - _AROUND), day, min(last, day + _AROUND))
+    return _midnight(bounds[0]), _midnight(bounds[1]), _midnight(bounds[2])
 
 
 def _midnight(day: date) -> datetime:
@@ -133,33 +150,32 @@ def _midnight(day: date) -> datetime:
 
 
 def _same_mix(
-    kind: JobKind, jobs: Jobs, effect: Effect, days: Sequence[datetime]
+    kind: JobKind, jobs: Jobs, effect: Effect, bounds: tuple[datetime, datetime, datetime]
 ) -> SameMix | None:
-    """Return an effect among jobs of the same applications, if it is much smaller.
+    """Return an effect among jobs of the same applications; None: it is similar.
 
     Args:
         kind: of the jobs.
         jobs: the jobs.
         effect: the effect.
-        days: the previous change, the change, and the next one.
+        bounds: of the time before the change, and of the time after it.
     """
-    previous, day, following = days
-    periods = [(max(previous, day - _AROUND), day), (day, min(following, day + _AROUND))]
     name = effect.metric.name
+    known = jobs.exclude(poor(effect.metric))
     sides = [
         kind.values(
-            jobs.filter(started_at__gte=first, started_at__lt=last), [name], Covariate.APPLICATION
+            known.filter(started_at__gte=first, started_at__lt=last), [name], Covariate.APPLICATION
         )
-        for first, last in periods
+        for first, last in pairwise(bounds)
     ]
     arms = [Arm(side.values, side.days, side.users, side.strata) for side in sides]
     [weighted] = compare(arms, [name]).metrics[name].effects
     if weighted.refusal in {Refusal.NO_SHARED_STRATUM, Refusal.FEW_MATCHED}:
-        return SameMix(None)
+        return SameMix(is_other=True)
     ratio = weighted.estimate
-    if not ratio or weighted.scale is not Scale.RATIO:
-        return None
     if weighted.low is None or weighted.high is None:
+        return SameMix()
+    if not ratio or weighted.scale is not Scale.RATIO:
         return None
     is_smaller = np.log(ratio) * np.sign(np.log(effect.ratio)) < _MUCH_SMALLER * effect.size
     return SameMix(Interval(ratio, weighted.low, weighted.high)) if is_smaller else None

@@ -53,11 +53,12 @@ def runs(
     }
     packed = {name: Packed(column, ">f8") for name, column in columns.items()}
     packed["applications"] = Packed(Coalesce(Hash(records.application), Value(0)), ">i8")
+    packed["node_counts"] = Packed(records.node_count, ">i4")
     running = jobs.filter(GreaterThan(records.known_until, Value(start)), started_at__lt=end)
     results = running.order_by().aggregate(**packed)
     arrays: dict[str, Any] = {name: column.unpack(results[name]) for name, column in packed.items()}
     values = {metric: arrays[f"value_{metric}"] for metric in metrics}
-    kinds = np.stack([arrays["applications"], size_classes(arrays["nodes"].astype(np.int64))])
+    kinds = np.stack([arrays["applications"], size_classes(arrays["node_counts"])])
     strata = np.unique(kinds, axis=1, return_inverse=True)[1].ravel()
     return Runs(arrays["starts"], arrays["ends"], arrays["nodes"], strata, values)
 

@@ -77,6 +77,7 @@ class Records:
     cores: Combinable
     figure: Callable[[str], Combinable]  # column of a metric
     application: Combinable
+    node_count: Combinable  # whole nodes; 0: unknown
 
     @property
     def ended(self) -> dict[str, type[float]]:
@@ -103,6 +104,7 @@ BATCH_RECORDS = Records(
     cores=F("core_count"),
     figure=lambda name: F(f"statistics__{name}"),
     application=BATCH_APPLICATION,
+    node_count=F("node_count"),
 )
 PANDA_RECORDS = Records(
     outcomes={
@@ -117,6 +119,7 @@ PANDA_RECORDS = Records(
     cores=F("core_count"),
     figure=FIGURES.__getitem__,
     application=PANDA_APPLICATION,
+    node_count=Coalesce("batch_job__node_count", Value(0)),
 )
 
 RECORDS = {BATCH_JOBS.name: BATCH_RECORDS, PANDA_JOBS.name: PANDA_RECORDS}

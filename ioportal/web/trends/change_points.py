@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ioportal.studies.change_points import Effect, Explained
 
-_CACHE_VERSION = 1  # to be changed with the classes of `studies.change_points`
+_CACHE_VERSION = 2  # to be changed with the classes of `studies.change_points`
 COLUMNS = (
     "day",
     "metric",
@@ -53,8 +53,10 @@ class Proposal:
         mix = self.explained.change.same_mix
         if mix is None:
             return ""
-        if mix.effect is None:
+        if mix.is_other:
             return "The jobs are of other applications than before."
+        if mix.effect is None:
+            return "Too few jobs or days to check whether the mix of applications changed."
         low, high = (significant(bound) for bound in (mix.effect.low, mix.effect.high))
         return (
             f"The mix of applications changed: with the same mix, {lowered(self._title)} "
