@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db.models import Max
+from django.db.models import Max, prefetch_related_objects
 
 from ioportal.jobs.models import JobStatistics
 
@@ -67,4 +67,5 @@ def visibility_key(user: User) -> str:
     """Return a key that is the same for users who see the same jobs."""
     if user.is_staff:
         return "staff"
-    return repr((user.get_username(), sorted(user.groups.values_list("name", flat=True))))
+    prefetch_related_objects([user], "groups")  # as `may_see`: both use the same groups
+    return repr((user.get_username(), sorted(group.name for group in user.groups.all())))

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from ioportal.studies.population_values import JobValues
     from ioportal.studies.populations import JobKind
 
-_CACHE_VERSION = 5  # to be changed with the classes of results
+_DIGITS, _P_DECIMALS = 3, 3  # of effects in which other users have an arm
+_CACHE_VERSION = 6  # to be changed with the classes of results
 _CONTROL_FILTERS = ("cluster", "start", "end")
 _HIDDEN = {Refusal.NO_VALUES, Refusal.NO_SHARED_STRATUM}  # after small groups are left out
 _ANONYMOUS_COVARIATES = frozenset({Covariate.NODES, Covariate.NONE})
@@ -260,7 +261,7 @@ def _hide_effects(
     """Hide what effects reveal of arms of other users.
 
     An effect relative to a hidden median would reveal the median. With an arm of equal values,
-    Cliff's delta would count values of the other arm.
+    Cliff's delta would count values of the other arm. Other effects have three digits.
 
     Args:
         effects: of each arm but the first.
@@ -276,8 +277,24 @@ def _hide_effects(
         elif effect.refusal in _HIDDEN or any(arm.median is None for arm in compared):
             shown.append(Effect(Verdict.REFUSED, Refusal.HIDDEN, margin=effect.margin))
         else:
-            shown.append(replace(effect, delta=None))
+            shown.append(_rounded(effect))
     return tuple(shown)
+
+
+def _rounded(effect: Effect) -> Effect:
+    """Return an effect without digits that could reveal single values of other users."""
+    names = ("estimate", "low", "high", "smallest")
+    values = {
+        name: float(f"{value:.{_DIGITS}g}")
+        for name in names
+        if (value := getattr(effect, name)) is not None
+    }
+    p_values = {
+        name: max(round(p, _P_DECIMALS), 10.0**-_P_DECIMALS)
+        for name in ("p", "adjusted_p")
+        if (p := getattr(effect, name)) is not None
+    }
+    return replace(effect, delta=None, **values, **p_values)
 
 
 def _hide_figures(

@@ -182,6 +182,7 @@ def test_many_ids_are_posted(look_up, pilot):
         ("limit=-1", "from 1 to"),
         ("pandaid=", "no ids"),
         ("jobstatus=" + "x*" * 5, "none more than 4"),
+        ("jobstatus=" + "x" * 200 + "*", "at most 200 characters"),
         ("jobstatus=" + ",".join(f"{n}*" for n in range(21)), "At most 20 values"),
         ("computingsite=" + ",".join(map(str, range(1_001))), "more than 1,000 values"),
     ],
@@ -191,6 +192,20 @@ def test_invalid_parameters_are_named(look_up, db, query, reason):
 
     assert (answer.status_code, answer.json()["code"]) == (400, "parameter")
     assert reason in answer.json()["detail"]
+
+
+def test_bodies_in_chunks_are_refused(client, call, sam):
+    token = call("token", "create", "read", "--user", "sam")
+    answer = client.generic(
+        "POST",
+        "/api/v1/jobs/query/",
+        b"pandaid=1",
+        content_type="application/x-www-form-urlencoded",
+        headers={"Authorization": f"Token {token}"},
+        CONTENT_LENGTH="",
+    )
+
+    assert (answer.status_code, answer.json()["code"]) == (411, "length")
 
 
 @pytest.mark.parametrize("body", ["[1]", "{", "[" * 100_000, '"x"', "nul\x00"])

@@ -86,7 +86,7 @@ def look_up(request: HttpRequest, parameters: Query[Parameters]) -> HttpResponse
     "/query/",
     auth=READER,
     summary="Look up more jobs",
-    response=problems(413, 415),
+    response=problems(411, 413, 415),
     openapi_extra={
         "requestBody": {
             "content": {
@@ -114,7 +114,9 @@ def look_up_many(request: HttpRequest) -> HttpResponse:
 
 def _body(request: HttpRequest) -> dict[str, str]:
     """Return the parameters of a body, a form or a JSON object with texts, numbers and lists."""
-    if int(request.headers.get("Content-Length") or 0) > _MOST_BYTES:
+    if not request.headers.get("Content-Length"):  # a body in chunks would look empty
+        raise Problem(411, "length", "Send the header Content-Length.")
+    if int(request.headers["Content-Length"]) > _MOST_BYTES:
         raise Problem(413, "too_large", f"A body has at most {_MOST_BYTES:,} bytes.")
     if request.content_type == _FORM:
         return request.POST.dict()

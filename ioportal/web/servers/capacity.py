@@ -182,7 +182,9 @@ class CapacityPage:
                 f"({_interval(limit)}) before {self._at_knee} as without load."
             )
         else:
-            answer = f"Safe up to {self._shown(server.limit.value)}."
+            answer = (
+                f"Safe up to {self._shown(server.limit.value)}; the capacity itself is unknown."
+            )
         return f"{answer} {self._busy(server)}"
 
     def _busy(self, server: Capacity) -> str:
@@ -228,7 +230,7 @@ class CapacityPage:
                 "capacity."
             )
         elif server.safe:
-            yield "No knee was found, so the capacity is unknown."
+            yield "No knee was found."
             yield from self._beyond(server.safe)
 
     def _beyond(self, safe: SafeLoad) -> Iterator[str]:
@@ -306,7 +308,7 @@ class CapacityPage:
         yield "Latency at this load", _times(safe.latency)
         yield "Loads covered", f"{_rate(safe.lowest / server.cost_s)} to {self._shown(safe.load)}"
         yield "Coverage", _windows(safe.windows, safe.days)
-        yield "Highest load seen", self._shown(safe.highest_seen)
+        yield "Highest steady load", self._shown(safe.highest_seen)
 
     def _headroom(self, server: Capacity) -> str:
         if server.headroom is None:
@@ -579,7 +581,7 @@ def _members(name: str, estimate: Estimate | Interval | None) -> dict[str, float
 def _windows(windows: int, days: int) -> str:
     """Return a number of windows and their days in words."""
     of_days = "1 day" if days == 1 else f"{days:,} days"
-    return f"{'1 window' if windows == 1 else f'{windows:,} windows'} of {of_days}"
+    return f"{'1 window' if windows == 1 else f'{windows:,} windows'} on {of_days}"
 
 
 def _times(latency: Interval) -> str:
