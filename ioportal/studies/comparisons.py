@@ -283,18 +283,23 @@ def _hide_effects(
 
 def _rounded(effect: Effect) -> Effect:
     """Return an effect without digits that could reveal single values of other users."""
-    names = ("estimate", "low", "high", "smallest")
-    values = {
-        name: float(f"{value:.{_DIGITS}g}")
-        for name in names
-        if (value := getattr(effect, name)) is not None
-    }
-    p_values = {
-        name: max(round(p, _P_DECIMALS), 10.0**-_P_DECIMALS)
-        for name in ("p", "adjusted_p")
-        if (p := getattr(effect, name)) is not None
-    }
-    return replace(effect, delta=None, **values, **p_values)
+
+    def digits(value: float | None) -> float | None:
+        return None if value is None else float(f"{value:.{_DIGITS}g}")
+
+    def decimals(p: float | None) -> float | None:
+        return None if p is None else max(round(p, _P_DECIMALS), 10.0**-_P_DECIMALS)
+
+    return replace(
+        effect,
+        estimate=digits(effect.estimate),
+        low=digits(effect.low),
+        high=digits(effect.high),
+        p=decimals(effect.p),
+        adjusted_p=decimals(effect.adjusted_p),
+        delta=None,
+        smallest=digits(effect.smallest),
+    )
 
 
 def _hide_figures(
