@@ -343,6 +343,7 @@ def test_a_page_that_times_out_shows_the_selection(portal):
             "/jobs/ was stopped: one of its queries took longer than 2 s (user = alice)."
             " Select a shorter time range or add filters."
         ),
+        "request_id": export.headers["X-Request-ID"],
     }
     assert part.text == export.json()["detail"]
     assert stored.status_code == HTTPStatus.ACCEPTED
