@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -19,6 +19,7 @@ from ioportal.jobs.models import Job
 from ioportal.reporting.job_report import JobReport, reportable
 from ioportal.reporting.week_summary import WeekSummary
 from ioportal.site.models import UserAccount
+from ioportal.studies.populations import midnight
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
@@ -97,10 +98,7 @@ def _week_summaries(subscriptions: dict[str, Any], now: datetime) -> Iterator[No
     local = timezone.localtime(now)
     if local.weekday() or local.hour < _SUMMARY_HOUR:
         return
-    end, start = (
-        timezone.make_aware(datetime.combine(local.date() - timedelta(days=days), time()))
-        for days in (0, 7)
-    )
+    end, start = (midnight(local.date() - timedelta(days=days)) for days in (0, 7))
     wanted = [name for name, row in subscriptions.items() if row.weekly_summary]
     ended = Job.objects.filter(owner__in=wanted, ended_at__gte=start, ended_at__lt=end)
     owners = ended.order_by("owner").values_list("owner", flat=True).distinct()

@@ -15,7 +15,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field, ValidationError
 
 from ioportal.api.models import Token
-from ioportal.api.problems import Problem, problems
+from ioportal.api.problems import Problem, expect_length, problems
 from ioportal.api.tokens import ScopedToken
 from ioportal.celery import wake
 from ioportal.ingest import backpressure, batches
@@ -136,15 +136,7 @@ def _parts(request: HttpRequest) -> tuple[Manifest, batches.Rows]:
 def _expect_bounded_body(request: HttpRequest) -> None:
     if request.content_type != "multipart/form-data":
         raise Problem(415, "content_type", "Send multipart/form-data.")
-    if not request.headers.get("Content-Length"):
-        raise Problem(411, "length", "Send the header Content-Length.")
-    if int(request.headers["Content-Length"]) > BODY_BYTES:
-        raise Problem(
-            413,
-            "too_large",
-            f"A body has at most {BODY_BYTES:,} bytes.",
-            remedy="Send the rows as several batches.",
-        )
+    expect_length(request, BODY_BYTES, remedy="Send the rows as several batches.")
 
 
 def _manifest_bytes(request: HttpRequest) -> str | bytes | None:

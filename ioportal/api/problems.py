@@ -75,6 +75,21 @@ def add_handlers(api: NinjaAPI) -> None:
         api.exception_handler(fault)(_database_unavailable)
 
 
+def expect_length(request: HttpRequest, most_bytes: int, **members: Any) -> None:
+    """Refuse a body without a length, which would look empty, or with too many bytes.
+
+    Args:
+        request: the request.
+        most_bytes: allowed.
+        members: of the problem of a body that is too large.
+    """
+    length = request.headers.get("Content-Length")
+    if not length:
+        raise Problem(411, "length", "Send the header Content-Length.")
+    if int(length) > most_bytes:
+        raise Problem(413, "too_large", f"A body has at most {most_bytes:,} bytes.", **members)
+
+
 def respond(_request: HttpRequest, problem: Problem) -> HttpResponse:
     """Return the response to a refused request."""
     response = JsonResponse(problem.body, status=problem.status, content_type=CONTENT_TYPE)

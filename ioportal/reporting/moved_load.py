@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.utils.text import capfirst
+
 from ioportal.activity.filesystem_load import loads
 from ioportal.analysis import ratios
 from ioportal.reporting import formatting
@@ -73,6 +75,6 @@ def rises(known: Sequence[Place], number: int) -> Iterator[str]:
         if after >= _RISE * before and after - before >= _LEAST_RISE * highest:
             rates = " to ".join(map(formatting.significant, (before, after)))
             yield (
-                f"{place.kind[0].upper()}{place.kind[1:]} {place.name}: metadata operations "
+                f"{capfirst(place.kind)} {place.name}: metadata operations "
                 f"{ratios.measured(after / before)} ({rates} per second)."
             )

@@ -6,7 +6,7 @@ What explains them is looked up in the log of mitigations and the upgrades of se
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from ioportal.analysis import change_points, trends
 from ioportal.analysis.before_after import Event
-from ioportal.analysis.comparison.arms import Arm
 from ioportal.analysis.comparison.comparing import compare
 from ioportal.analysis.comparison.results import Refusal, Scale
 from ioportal.analysis.load_ramp import Interval
@@ -23,7 +22,7 @@ from ioportal.analysis.metrics import ANY_BY_NAME, Metric
 from ioportal.studies import scopes
 from ioportal.studies.models import DismissedChange, Mitigation
 from ioportal.studies.population_values import Covariate
-from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS, midnight
 from ioportal.studies.trends import RECORDS, medians, poor, upgrades
 
 if TYPE_CHECKING:
@@ -142,11 +141,7 @@ def _around(
     first = max((each for each in same if each < day), default=day - _AROUND)
     last = min((each for each in same if each > day), default=day + _AROUND)
     bounds = (max(first, day - _AROUND), day, min(last, day + _AROUND))
-    return _midnight(bounds[0]), _midnight(bounds[1]), _midnight(bounds[2])
-
-
-def _midnight(day: date) -> datetime:
-    return timezone.make_aware(datetime.combine(day, time()))
+    return midnight(bounds[0]), midnight(bounds[1]), midnight(bounds[2])
 
 
 def _same_mix(
@@ -168,8 +163,7 @@ def _same_mix(
         )
         for first, last in pairwise(bounds)
     ]
-    arms = [Arm(side.values, side.days, side.users, side.strata) for side in sides]
-    [weighted] = compare(arms, [name]).metrics[name].effects
+    [weighted] = compare([side.arm for side in sides], [name]).metrics[name].effects
     if weighted.refusal in {Refusal.NO_SHARED_STRATUM, Refusal.FEW_MATCHED}:
         return SameMix(is_other=True)
     ratio = weighted.estimate

@@ -10,7 +10,6 @@ from django.db.models import Exists, OuterRef
 from django.http import QueryDict
 from django.utils import timezone
 
-from ioportal.analysis.comparison.arms import Arm
 from ioportal.analysis.comparison.comparing import compare
 from ioportal.analysis.comparison.results import (
     MARGIN,
@@ -166,7 +165,7 @@ def _compare(
     if all(jobs.days.size for jobs in values):  # otherwise there is no effect to control
         values += [_values(arm, metrics, covariate) for arm in control]
     everyone = (*arms, *control)[: len(values)]
-    sides = [Arm(jobs.values, jobs.days, jobs.users, jobs.strata) for jobs in values]
+    sides = [jobs.arm for jobs in values]
     result = compare(sides[: len(arms)], metrics, control=sides[len(arms) :])
     hidden = [
         jobs if arm.is_anonymous else None for arm, jobs in zip(everyone, values, strict=True)

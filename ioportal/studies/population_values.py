@@ -12,6 +12,7 @@ from django.db.models import BigIntegerField, F, FloatField, Func, Value
 from django.db.models.functions import Cast, Coalesce
 from django.utils import timezone
 
+from ioportal.analysis.comparison.arms import Arm
 from ioportal.jobs.application_names import application_name_sql
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.studies.packed import Hash, Packed
@@ -52,6 +53,11 @@ class JobValues:
     labels: Mapping[int, str]
     values: Mapping[str, Floats]  # by metric; NaN: unknown
 
+    @property
+    def arm(self) -> Arm:
+        """The jobs as an arm of a comparison."""
+        return Arm(self.values, self.days, self.users, self.strata)
+
 
 class _Application(Func):
     template = application_name_sql("%(expressions)s")
@@ -69,6 +75,7 @@ class _Records:
 
 BATCH_APPLICATION = _Application("name")
 PANDA_APPLICATION = F("transformation")
+PANDA_NODE_COUNT = Coalesce("batch_job__node_count", Value(0))  # of the batch job
 _BATCH = _Records(
     texts={
         Covariate.QUEUE: F("queue"),
@@ -86,7 +93,7 @@ _PANDA = _Records(
         Covariate.APPLICATION: PANDA_APPLICATION,
     },
     batch_job=Coalesce("batch_job", Value(0, BigIntegerField())),
-    nodes=Coalesce("batch_job__node_count", Value(0)),
+    nodes=PANDA_NODE_COUNT,
     metric=lambda name: FIGURES.get(name, F(f"batch_job__statistics__{name}")),
 )
 _UNKNOWN_NODES = -1

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -36,7 +36,6 @@ from ioportal.studies.population_values import batch_job_values, panda_job_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import datetime
 
     from django.contrib.auth.models import AnonymousUser, User
 
@@ -143,6 +142,11 @@ def other_jobs(user: User, kind: JobKind, filters: str) -> Selection:
                 anonymous[name] = widened(time).isoformat()
     jobs = kind.filter_set(anonymous, queryset=kind.model.objects.hidden_from(user)).qs
     return Selection(kind, anonymous.urlencode(), visibility_key(user), jobs, is_anonymous=True)
+
+
+def midnight(day: date) -> datetime:
+    """Return the start of a day in the site's zone."""
+    return timezone.make_aware(datetime.combine(day, time()))
 
 
 def day_start(time: datetime) -> datetime:

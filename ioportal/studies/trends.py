@@ -31,7 +31,11 @@ from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.jobs.runs import KNOWN_UNTIL, NODES
 from ioportal.site.models import ServerVersion, Target
-from ioportal.studies.population_values import BATCH_APPLICATION, PANDA_APPLICATION
+from ioportal.studies.population_values import (
+    BATCH_APPLICATION,
+    PANDA_APPLICATION,
+    PANDA_NODE_COUNT,
+)
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 from ioportal.studies.quantiles import Quantiles
 from ioportal.telemetry import coverage
@@ -119,7 +123,7 @@ PANDA_RECORDS = Records(
     cores=F("core_count"),
     figure=FIGURES.__getitem__,
     application=PANDA_APPLICATION,
-    node_count=Coalesce("batch_job__node_count", Value(0)),
+    node_count=PANDA_NODE_COUNT,
 )
 
 RECORDS = {BATCH_JOBS.name: BATCH_RECORDS, PANDA_JOBS.name: PANDA_RECORDS}

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from ioportal.api.look_up import found, query
 from ioportal.api.look_up.fields import BY_ID, EXAMPLE, LIST
-from ioportal.api.problems import Problem, invalid, problems
+from ioportal.api.problems import Problem, expect_length, invalid, problems
 from ioportal.api.tokens import READER, reader
 from ioportal.visible_text import storable
 
@@ -114,10 +114,7 @@ def look_up_many(request: HttpRequest) -> HttpResponse:
 
 def _body(request: HttpRequest) -> dict[str, str]:
     """Return the parameters of a body, a form or a JSON object with texts, numbers and lists."""
-    if not request.headers.get("Content-Length"):  # a body in chunks would look empty
-        raise Problem(411, "length", "Send the header Content-Length.")
-    if int(request.headers["Content-Length"]) > _MOST_BYTES:
-        raise Problem(413, "too_large", f"A body has at most {_MOST_BYTES:,} bytes.")
+    expect_length(request, _MOST_BYTES)
     if request.content_type == _FORM:
         return request.POST.dict()
     if request.content_type != _JSON:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
-from django.utils import timezone
 
 from ioportal.analysis import ratios
 from ioportal.reporting.formatting import human, lowered, significant, with_unit
 from ioportal.studies import change_points, scopes
 from ioportal.studies.models import Mitigation
+from ioportal.studies.populations import midnight
 from ioportal.web.trends.page import TrendsPage
 
 if TYPE_CHECKING:
@@ -71,9 +70,8 @@ class Proposal:
     def log_url(self) -> str:
         """The form that logs a mitigation, filled in with the day, the jobs and the effect."""
         largest = self.explained.change.largest
-        day = datetime.combine(self.explained.change.day, time())
         values = {
-            "started_at": timezone.make_aware(day).isoformat(),
+            "started_at": midnight(self.explained.change.day).isoformat(),
             "scope": self.scope,
             "metric": largest.metric.name,
             "factor": f"{largest.ratio:.3g}",
