@@ -11,7 +11,7 @@ from django.db import connection
 from psycopg import ClientCursor, sql
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django.db import models
     from django.db.models import QuerySet
@@ -29,6 +29,8 @@ _WIRE = {  # PostgreSQL's type to its big-endian form
     "boolean": "?",
 }
 _ROWS_PER_WRITE = 100_000
+# Fewer rows, and rows with nulls, are faster as CSV.
+_BINARY_ROWS = 500
 _BEGIN_TO_REPLACE = sql.SQL("CREATE TEMP TABLE {new} AS SELECT {columns} FROM {table} WITH NO DATA")
 _REPLACE = sql.SQL("""
 INSERT INTO {table} ({columns}) SELECT {columns} FROM {new}
@@ -49,9 +51,9 @@ def copy_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
     """Append every row of `frame` to the table of `model`, in the current transaction.
 
     Args:
-        model: its columns are numbers, booleans and timestamps.
+        model: its columns are numbers, booleans, timestamps and texts.
         frame: rows with the model's columns, except those with database defaults; timestamps are
-            polars datetimes in microseconds.
+            polars datetimes in microseconds; texts have no NUL characters.
     """
     _copy(model, frame, into=_table(model))
 
@@ -82,45 +84,34 @@ def _table(model: type[models.Model]) -> sql.Identifier:
 
 
 def _copy(model: type[models.Model], frame: pl.DataFrame, into: sql.Composable) -> None:
+    nulls = dict(zip(frame.columns, frame.null_count().row(0), strict=True))
     types = {
         field.column: str(field.db_type(connection))
         for field in model._meta.concrete_fields  # noqa: SLF001  (Django's documented meta API)
-        if field.column in frame.columns
+        # Columns of nulls are omitted, so that large frames rarely have nulls to encode.
+        if field.column in nulls and nulls[field.column] < frame.height
     }
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
-        into, sql.SQL(", ").join(map(sql.Identifier, types))
+    if not types:
+        return
+    is_binary = (
+        frame.height >= _BINARY_ROWS
+        and _WIRE.keys() >= set(types.values())
+        and not any(map(nulls.get, types))
     )
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT {})").format(
+        into,
+        sql.SQL(", ").join(map(sql.Identifier, types)),
+        sql.SQL("binary" if is_binary else "csv"),
+    )
+    parts = frame.select(*types).iter_slices(_ROWS_PER_WRITE)
     # Django wraps errors only in `execute`.
     with (
         connection.wrap_database_errors,
         connection.cursor() as cursor,
         cursor.copy(statement) as copy,
     ):
-        copy.write(_SIGNATURE)
-        for part in frame.iter_slices(_ROWS_PER_WRITE):
-            for rows in _by_nulls(part.select(*types)):
-                copy.write(_encode(rows, types))
-        copy.write(_TRAILER)
-
-
-def copy_text_frame(model: type[models.Model], frame: pl.DataFrame) -> None:
-    """Append every row of `frame`, which may have texts, as CSV; see `copy_frame`.
-
-    Args:
-        model: the model of the table.
-        frame: rows with the model's columns; texts have no NUL characters.
-    """
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
-        _table(model), sql.SQL(", ").join(map(sql.Identifier, frame.columns))
-    )
-    with (
-        connection.wrap_database_errors,
-        connection.cursor() as cursor,
-        cursor.copy(statement) as copy,
-    ):
-        for part in frame.iter_slices(_ROWS_PER_WRITE):
-            # An empty text is quoted, null is not.
-            copy.write(part.write_csv(include_header=False, quote_style="non_numeric"))
+        for content in _binary(parts, types) if is_binary else _csv(parts):
+            copy.write(content)
 
 
 def copy_rows(
@@ -219,29 +210,26 @@ def _decoded(name: str, kind: pl.DataType) -> pl.Expr:
     return (numbers + _EPOCH_US).cast(kind) if kind.is_temporal() else numbers
 
 
-def _by_nulls(frame: pl.DataFrame) -> list[pl.DataFrame]:
-    """Split into frames in which each column is all null or without nulls."""
-    nullable = [name for name in frame.columns if frame[name].null_count()]
-    if not nullable:
-        return [frame]
-    return frame.with_columns(pl.struct(pl.col(nullable).is_null()).alias("__nulls")).partition_by(
-        "__nulls", include_key=False
-    )
+def _csv(parts: Iterable[pl.DataFrame]) -> Iterator[str]:
+    for part in parts:
+        # An empty text is quoted, null is not.
+        yield part.write_csv(include_header=False, quote_style="non_numeric")
+
+
+def _binary(parts: Iterable[pl.DataFrame], types: dict[str, str]) -> Iterator[bytes | memoryview]:
+    yield _SIGNATURE
+    for part in parts:
+        yield _encode(part, types)
+    yield _TRAILER
 
 
 def _encode(frame: pl.DataFrame, types: dict[str, str]) -> memoryview:
-    present = [name for name in types if not frame[name].null_count()]
     layout: list[tuple[str, str]] = [("fields", ">i2")]
     for name, kind in types.items():
-        layout.append((f"{name} length", ">i4"))
-        if name in present:
-            layout.append((name, _WIRE[kind]))
+        layout += [(f"{name} length", ">i4"), (name, _WIRE[kind])]
     rows: np.ndarray[Any, Any] = np.empty(frame.height, dtype=layout)
     rows["fields"] = len(types)
     for name, kind in types.items():
-        if name not in present:
-            rows[f"{name} length"] = -1
-            continue
         values = frame[name].to_physical().to_numpy()
         rows[name] = values - _EPOCH_US if kind == "timestamp with time zone" else values
         rows[f"{name} length"] = rows.dtype[name].itemsize

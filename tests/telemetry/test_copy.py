@@ -1,5 +1,7 @@
-"""Binary COPY of frames into tables: every type, nulls, and many rows."""
+"""COPY of frames into tables: every type, nulls, and many rows."""
 
+import cProfile
+import pstats
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
@@ -42,11 +44,17 @@ ROWS = st.fixed_dictionaries(
 )
 
 
+COMPLETE_ROWS = ROWS.filter(lambda row: None not in row.values())
+
+
 @settings(
     max_examples=examples(25),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(rows=st.lists(ROWS, max_size=12))
+@given(
+    rows=st.lists(ROWS, max_size=12)
+    | st.lists(COMPLETE_ROWS, max_size=2).map(lambda rows: rows * 250)
+)
 def test_stored_rows_equal_the_copied_rows(db, rows):
     frame = pl.DataFrame(rows, schema=SCHEMA)
 
@@ -67,14 +75,35 @@ def test_missing_columns_are_null():
     assert TargetSnapshot.objects.values_list(*COUNTERS).get() == (None,) * len(COUNTERS)
 
 
-def test_frames_larger_than_one_write_are_stored_completely():
+def test_the_work_does_not_grow_with_the_patterns_of_nulls():
+    row_count = 64
+    row = pl.int_range(row_count)
+    patterns = pl.select(
+        segment_id=row,
+        target_id=pl.lit(1, pl.Int32),
+        taken_at=pl.lit(datetime(2017, 7, 5, tzinfo=UTC)).cast(UTC_US),
+        **{
+            name: pl.when(row // 2**bit % 2 == 1).then(row) for bit, name in enumerate(COUNTERS[:6])
+        },
+    )
+    profile = cProfile.Profile()
+
+    profile.runcall(copy_frame, TargetSnapshot, patterns)
+
+    calls = pstats.Stats(profile).stats
+    assert TargetSnapshot.objects.count() == row_count
+    assert sum(count for (file, *_), (count, *_) in calls.items() if "polars" in file) < 400
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_frames_larger_than_one_write_are_stored_completely(every):
     row_count = 250_001
     frame = pl.select(
         segment_id=pl.int_range(row_count),
         target_id=pl.lit(1, pl.Int32),
         taken_at=pl.lit(datetime(2017, 7, 5, tzinfo=UTC)).cast(UTC_US)
         + pl.int_range(row_count) * timedelta(microseconds=1),
-        open=pl.when(pl.int_range(row_count) % 3 == 0).then(pl.int_range(row_count)),
+        open=pl.when(pl.int_range(row_count) % every == 0).then(pl.int_range(row_count)),
     )
 
     copy_frame(TargetSnapshot, frame)
@@ -87,7 +116,7 @@ def test_frames_larger_than_one_write_are_stored_completely():
         assert cursor.fetchone() == (
             row_count,
             sum(range(row_count)),
-            sum(range(0, row_count, 3)),
+            sum(range(0, row_count, every)),
             datetime(2017, 7, 5, 0, 0, 0, row_count - 1, tzinfo=UTC),
         )
 

@@ -15,7 +15,7 @@ from ioportal.ingest.loading import Refused
 from ioportal.site import name_ids
 from ioportal.studies.experiments import Contradiction, RunRecord, record_runs
 from ioportal.studies.models import PairTransfer, ProcessSample, Run, SystemCall, SystemCallWindow
-from ioportal.telemetry.copy import copy_text_frame
+from ioportal.telemetry.copy import copy_frame
 from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class _MeasurementsLoader(_ExperimentLoader):
 
     def append(self, model: type[models.Model], rows: pl.DataFrame) -> None:
         """Append rows of the run."""
-        copy_text_frame(model, rows.with_columns(run_id=pl.lit(self.run.pk)))
+        copy_frame(model, rows.with_columns(run_id=pl.lit(self.run.pk)))
 
 
 class SystemCallsLoader(_MeasurementsLoader):
