@@ -151,7 +151,7 @@ def source_job_ids(filesystem: Filesystem) -> NameIds:
         return {"": 0} | stored(names)
 
     def add(new: list[str]) -> None:
-        pattern = re.compile(filesystem.job_id_pattern)
+        pattern = filesystem.job_id_pattern
         _create(
             SourceJobId(filesystem=filesystem, text=text, **read_job_id(pattern, text))
             for text in new

@@ -237,10 +237,9 @@ def _filesystem(place: str, entry: _Entry) -> None:
 
 def _read_job_ids_again(filesystem: Filesystem) -> None:
     """Parse existing job ids with the filesystem's current pattern."""
-    pattern = re.compile(filesystem.job_id_pattern)
     changed = []
     for job_id in SourceJobId.objects.filter(filesystem=filesystem):
-        parts = read_job_id(pattern, job_id.text)
+        parts = read_job_id(filesystem.job_id_pattern, job_id.text)
         if any(getattr(job_id, name) != part for name, part in parts.items()):
             for name, part in parts.items():
                 setattr(job_id, name, part)
