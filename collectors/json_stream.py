@@ -20,7 +20,7 @@ LONGEST = 1024 * 1024  # default limit of an element's characters; typical eleme
 CUT = "file ends inside a list: records may be missing"
 FLAW = "not a JSON object, or an object of more than {:,} characters"
 
-_TOKEN = re.compile(r"[^ \t\r\n,\ufeff]")  # an input may begin with a byte order mark
+_TOKEN = re.compile(r"[^ \t\r\n,\ufeff]")  # joined files may have byte order marks between them
 _NAME = re.compile(r'"([^"\\]{0,100})"[ \t\r\n]{0,100}:')
 # The start of the next record: an object after another one, or on a new line. Blanks are bounded,
 # because an input may consist of blanks.

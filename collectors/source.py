@@ -1,7 +1,13 @@
-"""Source files and streams: plain, gzip or zstd, read once, in bounded chunks."""
+"""Source files and streams: plain, gzip or zstd, read once, in bounded chunks.
 
+Texts are UTF-8. Windows tools begin them with a byte order mark, or write UTF-16: the mark is
+dropped, at the start of any line because files may have been joined, and UTF-16 is converted.
+"""
+
+import codecs
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +31,11 @@ BLOCK_BYTES = 256 * 1024
 _HEAD_BYTES = 256
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_UTF_16 = re.compile(  # a byte order mark, or two ASCII characters without one
+    rb"(?P<little>\xff\xfe(?!\0\0)|(?:[\t\n\r -~]\0){2})|(?P<big>\xfe\xff|(?:\0[\t\n\r -~]){2})"
+)
+_UTF_16_BYTES = 4  # that show it
+_UNREADABLE = (OSError, EOFError, zlib.error, zstandard.ZstdError)
 
 
 @dataclass(frozen=True)
@@ -68,8 +79,8 @@ class Source:
         self._chunk_bytes = chunk_bytes
         self._digest = blake3()
         try:
-            self._stream = _decompressed(stream)
-        except OSError as error:
+            self._stream = _decoded(_decompressed(stream))
+        except _UNREADABLE as error:
             raise self._unavailable(error) from error
 
     @classmethod
@@ -83,7 +94,7 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """BLAKE3 of the decompressed content read so far, in hex."""
+        """BLAKE3 of the decompressed and decoded content read so far, in hex."""
         return self._digest.hexdigest()
 
     @property
@@ -91,14 +102,14 @@ class Source:
         """The first bytes of the content, before any read; b"" if it is empty."""
         try:
             return self._stream.peek(_HEAD_BYTES)  # type: ignore[attr-defined,no-any-return]  # all have it
-        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        except _UNREADABLE as error:
             raise self._unavailable(error) from error
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the content in chunks of whole lines; an empty source yields nothing.
 
-        Chunks depend on the content only, not on the portions in which the stream returns it.
-        A line longer than `LINE_BYTES` is truncated.
+        Chunks depend on the content only, not on the portions in which the stream returns it. See
+        `clean_lines` for long lines and byte order marks.
         """
         first_line = 1
         with ThreadPoolExecutor(1) as reader:
@@ -119,7 +130,7 @@ class Source:
         text = self._read(self._stream.read, self._chunk_bytes)
         if text and not text.endswith(b"\n"):
             text += self._rest_of_line()
-        return cut_long_lines(text)
+        return clean_lines(text)
 
     def _rest_of_line(self) -> bytes:
         head = part = self._read(self._stream.readline, LINE_BYTES)
@@ -130,7 +141,7 @@ class Source:
     def _read(self, read: Callable[[int], bytes], size: int) -> bytes:
         try:
             text = read(size)
-        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+        except _UNREADABLE as error:
             raise self._unavailable(error) from error
         self._digest.update(text)
         if self._bytes_left is not None:
@@ -200,6 +211,48 @@ class _ZstdText(io.RawIOBase):
         return bool(self._compressed)
 
 
+class _Utf8Text(io.RawIOBase):
+    """The content of a UTF-16 stream as UTF-8; invalid parts become U+FFFD."""
+
+    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
+        self._text = memoryview(b"")  # decoded, not consumed yet
+        self._ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        while not self._text and not self._ended:
+            block = self._stream.read(BLOCK_BYTES)
+            self._ended = not block
+            self._text = memoryview(self._decoder.decode(block, final=self._ended).encode())
+        target = memoryview(buffer).cast("B")
+        size = min(len(target), len(self._text))
+        target[:size] = self._text[:size]
+        self._text = self._text[size:]
+        return size
+
+
+def utf_16(head: bytes) -> str:
+    """Return the encoding of a UTF-16 text that begins with `head`; "" for other texts."""
+    match = _UTF_16.match(head)
+    if match is None:
+        return ""
+    return "utf-16-le" if match["little"] else "utf-16-be"
+
+
+def _decoded(stream: BinaryIO) -> BinaryIO:
+    """Return a stream of UTF-8 without a byte order mark at its start."""
+    encoding = utf_16(stream.peek(_UTF_16_BYTES)[:_UTF_16_BYTES])  # type: ignore[attr-defined]  # all have it
+    if encoding:
+        stream = io.BufferedReader(_Utf8Text(stream, encoding))
+    if stream.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):  # type: ignore[attr-defined]
+        stream.read(len(codecs.BOM_UTF8))
+    return stream
+
+
 def _decompressed(stream: BinaryIO) -> BinaryIO:
     buffered = io.BufferedReader(_FullReads(stream))
     magic = buffered.peek(len(_ZSTD_MAGIC))
@@ -215,8 +268,17 @@ def newlines(text: bytes) -> int:
     return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord("\n")))
 
 
-def cut_long_lines(text: bytes) -> bytes:
-    """Truncate lines at `LINE_BYTES`, keeping every newline."""
+def clean_lines(text: bytes) -> bytes:
+    """Truncate lines at `LINE_BYTES`, and drop byte order marks at their starts.
+
+    Every newline is kept. `text` begins at the start of a line.
+    """
+    if codecs.BOM_UTF8 in text:
+        text = text.removeprefix(codecs.BOM_UTF8).replace(b"\n" + codecs.BOM_UTF8, b"\n")
+    return _cut_long_lines(text)
+
+
+def _cut_long_lines(text: bytes) -> bytes:
     parts = []
     part = line = 0  # offsets of the next part to keep and of the current line
     while len(text) - line > LINE_BYTES:

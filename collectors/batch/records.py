@@ -45,7 +45,7 @@ def numbered_lines(source: Lines, *, keep_newline: bool = False) -> Iterator[tup
 
 def is_json(source: Source) -> bool:
     """Return whether an input that is not read yet is JSON, by its first character."""
-    return source.head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"{", b"["}
+    return source.head.lstrip()[:1] in {b"{", b"["}
 
 
 def parts(

@@ -60,8 +60,6 @@ def _lines(chunk: Chunk) -> pl.DataFrame:
     """Return line numbers and texts, without blanks around them."""
     text = chunk.text.removesuffix(b"\n").decode(errors="replace").replace("\0", "\ufffd")
     texts = pl.DataFrame({"text": [text]}).select(pl.col("text").str.split("\n").explode())
-    if chunk.first_line == 1:
-        texts = texts.with_columns(pl.col("text").str.strip_prefix("\ufeff"))
     numbered = texts.with_row_index("line", offset=chunk.first_line)
     return numbered.with_columns(pl.col("line").cast(pl.Int64), pl.col("text").str.strip_chars())
 
@@ -153,5 +151,5 @@ PAIR_SERIES = Format(
     parse=lambda source, _: parse(source),
     scopes=(),
     options=EXPERIMENT_OPTIONS,
-    head=re.compile(rb"\A(?:\xef\xbb\xbf)?[^\n]*\bclient\b[^\n]*\btarget\b"),
+    head=re.compile(rb"\A[^\n]*\bclient\b[^\n]*\btarget\b"),
 )

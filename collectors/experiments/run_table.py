@@ -104,7 +104,7 @@ class _Csv:
 
 def _split(text: str) -> list[str]:
     try:
-        [cells] = csv.reader([text.removeprefix("\ufeff")], strict=True)
+        [cells] = csv.reader([text], strict=True)
     except (csv.Error, ValueError) as error:
         raise Unreadable("a quotation mark has no counterpart on its line") from error
     return [cell.strip() for cell in cells]
@@ -325,7 +325,7 @@ RUN_TABLE = Format(
     scopes=(),
     options=EXPERIMENT_OPTIONS,
     head=re.compile(
-        rb"\A(?:\xef\xbb\xbf)?(?:\s*(?:\[\s*\{|\{\s*\"runs\")|"
+        rb"\A(?:\s*(?:\[\s*\{|\{\s*\"runs\")|"
         rb"(?![^\n]*\btarget\b)(?![^\n,]*\()(?=[^\n]*,)[^\n]*\b"
         rb"(?:arm|run|repetition|nodes|scale|wall_s|cpu_s|seconds)\b)"
     ),

@@ -35,6 +35,10 @@ from collectors.tables import JOB_COUNTERS, JOB_DELTAS
 NOT_JOB_STATS = "not a job_stats line"
 CUT = "truncated before the closing brace"
 NO_JOB_ID = "job_id of the entry is unreadable"
+SECOND_TARGET = (
+    "second job_stats without the name of its target: use lctl get_param without -n, or load the "
+    "file of each target by itself"
+)
 SECOND_ENTRY = "second entry of the same target and job id"
 
 JOB_CHARACTERS = 255  # Lustre prints 31, and four for each escaped one
@@ -50,6 +54,7 @@ _OPENING = re.compile(rb"^-", re.MULTILINE)
 _PARAMETER = parameter_of("mdt|obdfilter", "job_stats")
 _TITLE = _spaced(rf"(?:{_PARAMETER}(?:job_stats:)?|^job_stats:) $")
 _HEADER = _spaced(r"^job_stats: $")
+_NAMED_HEADER = _spaced(r"=job_stats: $")
 _JOB_ID = _spaced(r'^-[ \t]+job_id : (?:"(.*)"|(.*?)) $')
 _MOMENT = _spaced(
     r"^ (?<name>snapshot_time|start_time|elapsed_time) : (?<seconds>[0-9]{1,12})"
@@ -74,15 +79,16 @@ class _State:
 
     inside: bool  # the next line belongs to a job_stats
     target: str
+    headers: int  # "job_stats:" since the latest name
     recent: pl.DataFrame  # target and job of the latest entries, to recognise second ones
 
     def after(self, marks: pl.DataFrame, entries: pl.DataFrame) -> Self:
         """Return the state after `marks` with the new `entries`."""
         if marks.is_empty():
             return self
-        inside, target = marks.select("inside", "target").row(-1)
+        inside, target, headers = marks.select("inside", "target", "headers").row(-1)
         recent = pl.concat([self.recent, entries.select("target", "job")]).tail(REMEMBERED_ENTRIES)
-        return replace(self, inside=inside, target=target, recent=recent)
+        return replace(self, inside=inside, target=target, headers=headers, recent=recent)
 
 
 def parse(source: Source) -> Iterator[Parsed]:
@@ -97,7 +103,10 @@ def parse(source: Source) -> Iterator[Parsed]:
         SourceUnavailable: the source cannot be opened or decompressed.
     """
     state = _State(
-        inside=False, target="", recent=pl.DataFrame(schema={"target": pl.String, "job": pl.String})
+        inside=False,
+        target="",
+        headers=0,
+        recent=pl.DataFrame(schema={"target": pl.String, "job": pl.String}),
     )
     for chunk in whole_blocks(source, _OPENING):
         part, state = _read(chunk, state)
@@ -141,7 +150,8 @@ def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
 def _marks(lines: pl.DataFrame, state: _State, unterminated: int) -> pl.DataFrame:
     """Return the lines that open a parameter, a job_stats or an entry, in order.
 
-    Columns: line; inside; target and job; row and reason as in `params.place`.
+    Columns: line; inside; target and job; headers as in `_State`; row and reason as in
+    `params.place`.
     """
     text = pl.col("text")
     openings = (
@@ -172,8 +182,17 @@ def _marks(lines: pl.DataFrame, state: _State, unterminated: int) -> pl.DataFram
             job.str.replace_many(_ESCAPES, ascii_case_insensitive=True)
         ),
     )
+    # A target has one job_stats: a second one belongs to a target without a name.
+    headers = text.str.contains(_HEADER) | (parameter & text.str.contains(_NAMED_HEADER))
+    names = parameter.cum_sum()
+    located = located.with_columns(
+        headers=headers.cast(pl.Int64).cum_sum().over(names)
+        + pl.when(names == 0).then(state.headers).otherwise(0)
+    )
     checked = located.with_columns(
-        reason=pl.when(~pl.col("dash"))
+        reason=pl.when(pl.col("headers") > 1)
+        .then(pl.lit(SECOND_TARGET))
+        .when(~pl.col("dash"))
         .then(pl.lit(NO_BLOCK))
         .when(job.is_null())
         .then(pl.lit(NO_JOB_ID))
@@ -182,7 +201,13 @@ def _marks(lines: pl.DataFrame, state: _State, unterminated: int) -> pl.DataFram
     )
     good = pl.col("reason").is_null()
     return checked.select(
-        "line", "inside", "target", "job", "reason", row=pl.when(good).then(good.cum_sum())
+        "line",
+        "inside",
+        "target",
+        "job",
+        "headers",
+        "reason",
+        row=pl.when(good).then(good.cum_sum()),
     )
 
 
@@ -192,6 +217,8 @@ def _kind() -> pl.Expr:
     return (
         pl.when((text.str.strip_chars() == "") | text.str.starts_with(_LCTL_ERROR))
         .then(pl.lit("irrelevant"))
+        .when(pl.col("reason") == SECOND_TARGET)
+        .then(pl.lit("misplaced"))
         .when(text.str.contains(_TITLE) | (placed & text.str.starts_with("-")))
         .then(pl.lit("title"))
         .when(~placed)

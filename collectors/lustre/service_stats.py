@@ -55,7 +55,8 @@ def parse(source: Source) -> Iterator[Parsed]:
 
     Yields:
         Parts with a frame of `tables.SERVICE_COUNTERS`. Lustre omits counters without requests; a
-        service without any counter gets one row, `req_waittime` with zero samples.
+        service without any counter gets one row, `req_waittime` with zero samples, unless one of
+        its lines is unreadable: its counters are then unknown.
 
     Raises:
         SourceUnavailable: the source cannot be opened or decompressed.
@@ -71,7 +72,10 @@ def parse(source: Source) -> Iterator[Parsed]:
             service=pl.col("owner").replace(THREADS),
             counted_since="entry_started_at",
         )
-        rows = services.join(readings, on="row", how="left", maintain_order="left_right")
+        unreadable = pl.concat([part.bad["row"], bad_readings["row"]])
+        rows = services.join(readings, on="row", how="left", maintain_order="left_right").filter(
+            pl.col("counter").is_not_null() | ~pl.col("row").is_in(unreadable.implode())
+        )
         yield assembled(
             rows.with_columns(
                 line=pl.coalesce("line", "block"),

@@ -13,7 +13,7 @@ from ioportal.analysis import quality
 from ioportal.jobs.runs import LATEST_END
 from ioportal.site.models import Target
 from ioportal.telemetry.models import Coverage, IoWindow, Principal
-from ioportal.telemetry.sums import metadata_operations, timed_operations
+from ioportal.telemetry.sums import metadata_increase, metadata_operations, timed_operations
 
 STARTUP_SHARE = 0.1  # of the run
 
@@ -375,7 +375,7 @@ GROUP BY job_id
 ).format(operations=metadata_operations("w"))
 
 # Largest share of a job in the operations of any MDT during its activity there. Totals that fall
-# have restarted from zero: those before are added.
+# have restarted from zero.
 TARGET_SHARES = sql.SQL(
     """
 WITH spans AS MATERIALIZED (
@@ -385,43 +385,45 @@ WITH spans AS MATERIALIZED (
     WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
     GROUP BY job_id, target_id
 ),
-falls AS MATERIALIZED (
-    SELECT target_id, taken_at, before
+running AS MATERIALIZED (
+    SELECT target_id, taken_at, sum(operations) OVER (
+        PARTITION BY target_id ORDER BY taken_at
+    ) AS total
     FROM (
-        SELECT t.target_id, t.taken_at, {target_operations} AS total,
-            lag({target_operations}) OVER (PARTITION BY t.target_id ORDER BY t.taken_at) AS before
+        SELECT t.target_id, t.taken_at, coalesce({increase}, {target_operations}) AS operations
         FROM telemetry_targetsnapshot t
         WHERE t.target_id = ANY(ARRAY(SELECT target_id FROM spans))
-            AND t.taken_at >= (SELECT min(start) FROM spans)
+            AND t.taken_at >= (SELECT min(start) FROM spans) - interval '1 hour'
             AND t.taken_at <= (SELECT max("end") FROM spans)
-    ) totals
-    WHERE total < before
-)
-SELECT job_id, max(least(operations / counted.total, 1)) AS share
-FROM spans
-JOIN LATERAL (
-    SELECT later.total - earlier.total + coalesce((
-        SELECT sum(before) FROM falls f
-        WHERE f.target_id = spans.target_id
-            AND f.taken_at > spans.start AND f.taken_at <= spans."end"
-    ), 0) AS total
-    FROM (
-        SELECT {target_operations} AS total FROM telemetry_targetsnapshot t
-        WHERE t.target_id = spans.target_id AND t.taken_at = spans.start
-    ) earlier
-    CROSS JOIN (
-        SELECT {target_operations} AS total FROM telemetry_targetsnapshot t
-        WHERE t.target_id = spans.target_id AND t.taken_at = spans."end"
-    ) later
+        WINDOW earlier AS (PARTITION BY t.target_id ORDER BY t.taken_at)
+    ) increases
+),
+counted AS (
+    SELECT spans.job_id, spans.operations, later.total - earlier.total AS total
+    FROM spans
+    JOIN running earlier
+        ON earlier.target_id = spans.target_id AND earlier.taken_at = spans.start
+    JOIN running later ON later.target_id = spans.target_id AND later.taken_at = spans."end"
     UNION ALL
     -- Polls of an agent, if they are continuous.
-    SELECT sum({target_operations}) AS total FROM telemetry_targetdelta t
-    WHERE t.target_id = spans.target_id
-        AND t.start < spans."end" AND t."end" > spans.start
-        AND t."end" < spans."end" + interval '1 hour'
-    HAVING min(t.start) <= spans.start AND max(t."end") >= spans."end"
-        AND sum(t."end" - t.start) = max(t."end") - min(t.start)
-) counted ON counted.total > 0
+    SELECT spans.job_id, spans.operations, polled.total
+    FROM spans
+    CROSS JOIN LATERAL (
+        SELECT sum({target_operations}) AS total FROM telemetry_targetdelta t
+        WHERE t.target_id = spans.target_id
+            AND t.start < spans."end" AND t."end" > spans.start
+            AND t."end" < spans."end" + interval '1 hour'
+        HAVING min(t.start) <= spans.start AND max(t."end") >= spans."end"
+            AND sum(t."end" - t.start) = max(t."end") - min(t.start)
+    ) polled
+)
+SELECT job_id, max(least(operations / total, 1)) AS share
+FROM counted
+WHERE total > 0
 GROUP BY job_id
 """
-).format(job_operations=metadata_operations("w"), target_operations=metadata_operations("t"))
+).format(
+    job_operations=metadata_operations("w"),
+    target_operations=metadata_operations("t"),
+    increase=metadata_increase("t"),
+)

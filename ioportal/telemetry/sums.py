@@ -23,6 +23,34 @@ def metadata_operations(alias: str) -> sql.Composed:
     )
 
 
+def metadata_increase(alias: str) -> sql.Composed:
+    """Return the increase of a target's metadata operations since its previous read.
+
+    A counter is printed from its first operation on. If it is missing later, its line was damaged:
+    it then adds nothing, because without its earlier value its total would be added. Null: no
+    previous read, or a counter fell, so that all have restarted from zero.
+
+    Args:
+        alias: see `metadata_operations`; the statement defines the window `earlier`, and should
+            begin an hour before the increases that it needs.
+    """
+    counters = [sql.Identifier(alias, name) for name in METADATA_OPERATIONS]
+
+    def each(form: str, separator: str) -> sql.Composed:
+        return sql.SQL(separator).join(sql.SQL(form).format(counter) for counter in counters)
+
+    return sql.SQL(
+        "CASE WHEN lag(true) OVER earlier AND NOT coalesce({fell}, false) THEN {increase} END"
+    ).format(
+        fell=each("{0} < lag({0}) OVER earlier", " OR "),
+        increase=each(
+            "coalesce({0} - CASE WHEN count({0}) OVER earlier > 1 THEN lag({0}) OVER earlier "
+            "ELSE 0 END, 0)",
+            " + ",
+        ),
+    )
+
+
 def expressions(form: str, names: Iterable[str]) -> dict[str, sql.Composable]:
     """Return an expression for each column: `form` with the name of the column."""
     return {name: sql.SQL(form).format(sql.Identifier(name)) for name in names}

@@ -1,3 +1,4 @@
+import codecs
 import gzip
 import io
 import os
@@ -6,7 +7,7 @@ import tracemalloc
 import pytest
 import zstandard
 from blake3 import blake3
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from collectors import source as source_module
@@ -58,9 +59,10 @@ def test_chunks_and_digest_depend_on_the_content_only(packed, stream):
 
 @given(text=st.binary(max_size=300), chunk_bytes=st.integers(1, 50))
 def test_chunks_are_whole_lines_with_their_numbers(text, chunk_bytes):
-    chunks = read(io.BytesIO(b"-" + text), chunk_bytes)  # "-" prevents an accidental magic number
+    assume(codecs.BOM_UTF8 not in text)
+    chunks = read(io.BytesIO(b"--" + text), chunk_bytes)  # "--" prevents an accidental magic number
 
-    assert joined(chunks) == b"-" + text
+    assert joined(chunks) == b"--" + text
     assert all(chunk.text.endswith(b"\n") for chunk in chunks[:-1])
     lines_before = 1
     for chunk in chunks:
@@ -159,3 +161,39 @@ def test_a_decompression_bomb_takes_bounded_memory():
 
     assert len(bomb) < 30_000
     assert peak_bytes < 100_000_000
+
+
+MARKED = "JobID|Name\n1|é 😀\n"
+MARK = codecs.BOM_UTF8
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd], ids=["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("stream", [io.BytesIO, ShortReads])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(MARK + MARKED.encode(), id="UTF-8"),
+        pytest.param(codecs.BOM_UTF16_LE + MARKED.encode("utf-16-le"), id="little endian"),
+        pytest.param(codecs.BOM_UTF16_BE + MARKED.encode("utf-16-be"), id="big endian"),
+        pytest.param(MARKED.encode("utf-16-le"), id="little endian without a mark"),
+        pytest.param(MARKED.encode("utf-16-be"), id="big endian without a mark"),
+    ],
+)
+def test_a_byte_order_mark_or_utf_16_does_not_change_the_content(text, stream, pack):
+    source = Source(stream(pack(text)), "a log", chunk_bytes=5)
+
+    assert source.head.startswith(b"JobID")
+    assert joined(source.chunks()) == MARKED.encode()
+    assert source.digest == blake3(MARKED.encode()).hexdigest()
+
+
+def test_joined_files_may_each_begin_with_a_byte_order_mark():
+    text = MARKED.encode()
+
+    assert joined(read(io.BytesIO((MARK + text) * 2), chunk_bytes=3)) == text * 2
+
+
+def test_utf_16_that_is_cut_inside_a_character_is_read_to_its_end():
+    text = codecs.BOM_UTF16_LE + "a\nb".encode("utf-16-le") + b"c"
+
+    assert joined(read(io.BytesIO(text))) == "a\nb\ufffd".encode()

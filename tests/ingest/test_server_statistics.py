@@ -28,10 +28,10 @@ def reads(site, ingest):
         ingest("mds_stats", STATISTICS / f"{name}.txt", server="mds1", at=at)
 
 
-def increases(service, counter):
+def increases(service, counter, start=NOON, end=UPGRADED):
     """Return the increases of a counter of mds1: seconds, is_reset, samples and sum."""
     server = Server.objects.get(name="mds1")
-    differences = services.differences(server.pk, moment(NOON), moment(UPGRADED), 100)
+    differences = services.differences(server.pk, moment(start), moment(end), 100)
     rows = differences.filter(
         service_id=Service.objects.get(name=service).pk,
         counter_id=Counter.objects.get(name=counter).pk,
@@ -53,6 +53,66 @@ def test_increases_are_differences_of_consecutive_reads(reads):
 def test_a_counter_missing_from_the_first_read_starts_at_zero(reads):
     assert increases("mdt_rdpg", "req_waittime") == [(60, False, 1800, 36000)]
     assert increases("mdt_rdpg", "mds_close") == [(60, False, 1500, 45000)]
+
+
+WAIT, GETATTR, CREATE = "req_waittime", "mds_getattr", "mds_reint_create"
+
+
+@pytest.mark.parametrize(
+    ("reads", "expected"),
+    [
+        pytest.param(
+            [(57000, 28500), (57100, None), (57200, 28650)],
+            [(120, False, 150, 300)],
+            id="one damaged read",
+        ),
+        pytest.param(
+            [(57000, 28500), (57100, None), (57150, None), (57200, 28650)],
+            [(180, False, 150, 300)],
+            id="two damaged reads",
+        ),
+        pytest.param(
+            [(57000, 28500), (57010, None), (57020, None), (57030, None), (57040, 28650)],
+            [],
+            id="unknown after many reads",
+        ),
+        pytest.param(
+            [(57000, 28500), (0, None), (57200, 28650)],
+            [(120, False, 150, 300)],
+            id="cut before the first counter",
+        ),
+        pytest.param(
+            [(57000, 28500), (100, None), (200, 50)],
+            [(60, False, 50, 100)],
+            id="restarted, then counted again",
+        ),
+        pytest.param(
+            [(57000, None), (57100, None), (57200, 50)],
+            [(60, False, 50, 100)],
+            id="counted for the first time",
+        ),
+    ],
+)
+def test_a_counter_missing_from_a_read_continues_from_its_earlier_value(
+    reads, expected, site, ingest, logs
+):
+    for minute, (waits, getattrs) in enumerate(reads):
+        counters = {WAIT: waits, CREATE: waits and 7, GETATTR: getattrs}
+        lines = [
+            f"{name} {count} samples [usec] 1 5 {2 * count} 9"
+            for name, count in counters.items()
+            if count
+        ]
+        text = "\n".join(
+            ["mds.MDS.mdt.stats=", f"snapshot_time 15610320{minute}0.5 secs.nsecs", *lines]
+        )
+        ingest("mds_stats", logs(f"{minute}", text), server="mds1", at=f"2019-06-20T12:0{minute}Z")
+
+    until = f"2019-06-20T12:0{len(reads) - 1}:00Z"
+    assert increases("mdt", GETATTR, end=until) == expected
+    # Each interval is the same in any range that it overlaps.
+    later = increases("mdt", GETATTR, start=f"2019-06-20T12:0{len(reads) - 2}:30Z", end=until)
+    assert later == expected
 
 
 def test_reads_are_stored_once_and_reconcile(reads, ingest, reconcile):

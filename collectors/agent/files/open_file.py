@@ -9,7 +9,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from collectors.agent import safe_open
-from collectors.source import CHUNK_BYTES, LINE_BYTES, Chunk, cut_long_lines, newlines
+from collectors.source import CHUNK_BYTES, LINE_BYTES, Chunk, clean_lines, newlines, utf_16
 
 HEAD_BYTES = 1024  # these identify a file independent of name and inode
 _NEAR_BYTES = 4096  # longer than most lines
@@ -74,7 +74,12 @@ class OpenFile:
             at_most: maximum number of chunks.
             until: offset of a line's end at which to stop.
             is_finished: the file is complete, so its last line may lack a newline.
+
+        Raises:
+            OSError: the file is UTF-16, whose lines cannot be followed byte by byte.
         """
+        if utf_16(os.pread(self._file.fileno(), 4, 0)):
+            raise OSError(f"{self.path}: is UTF-16: have it written as UTF-8")
         count = 0
         while count != at_most:
             position = self.position
@@ -125,7 +130,7 @@ class OpenFile:
         text = os.pread(self._file.fileno(), self._to_newline(start, size), start)
         end = text.rfind(b"\n") + 1
         if end:
-            return cut_long_lines(text[:end]), start + end
+            return clean_lines(text[:end]), start + end
         line = text[:LINE_BYTES]
         start += len(text)
         while text and not end:  # a line longer than a chunk

@@ -44,6 +44,8 @@ class Kind:
     totals: Table
     deltas: Table
     compare: Compare
+    # Of rows whose missing counters may be zero or unreadable; (): zeros are printed.
+    key: tuple[str, ...] = ()
 
 
 def job_counters(idle: timedelta) -> Kind:
@@ -58,24 +60,29 @@ def job_counters(idle: timedelta) -> Kind:
 
 def target_counters() -> Kind:
     """Return the kind of md_stats."""
-    compare = _completing(target_deltas, "target")
-    return Kind(md_stats.parse, TARGET_COUNTERS, TARGET_DELTAS, compare)
+    return _completing(md_stats.parse, TARGET_COUNTERS, TARGET_DELTAS, target_deltas, "target")
 
 
 def export_counters() -> Kind:
     """Return the kind of export statistics."""
-    compare = _completing(export_deltas, "target", "nid")
-    return Kind(export_stats.parse, EXPORT_COUNTERS, EXPORT_DELTAS, compare)
+    key = ("target", "nid")
+    return _completing(export_stats.parse, EXPORT_COUNTERS, EXPORT_DELTAS, export_deltas, *key)
 
 
-def _completing(deltas: Callable[[Snapshot, Snapshot], pl.DataFrame], *key: str) -> Compare:
-    """Return the comparison of counters that may have missing lines."""
+def _completing(
+    parse: Callable[[Source], Iterator[Parsed]],
+    totals: Table,
+    deltas: Table,
+    compare: Callable[[Snapshot, Snapshot], pl.DataFrame],
+    *key: str,
+) -> Kind:
+    """Return the kind of counters that may have missing lines."""
 
-    def compare(earlier: Snapshot, later: Snapshot) -> tuple[pl.DataFrame, Snapshot]:
+    def compare_whole(earlier: Snapshot, later: Snapshot) -> tuple[pl.DataFrame, Snapshot]:
         whole = completed(earlier, later, *key)
-        return deltas(earlier, whole), earlier.updated(whole)
+        return compare(earlier, whole), earlier.updated(whole)
 
-    return compare
+    return Kind(parse, totals, deltas, compare_whole, key)
 
 
 class CounterReader:
@@ -95,7 +102,7 @@ class CounterReader:
         """Poll once."""
         earlier = self._earlier(checkpoint)
         now = datetime.now(UTC)  # before the command: operations not printed happened later
-        read = self._polled()
+        read = _without_damaged(self._polled(), earlier.totals, self._kind.key)
         later = Snapshot.at(now, read.table.drop("line"), read.observed)
         previous = dict(earlier.reads.rows())
         _check(now, previous, later.reads["target"])
@@ -136,6 +143,20 @@ class CounterReader:
         with commands.output(self._command, self._timeout_s) as printed:
             source = Source(printed, self._command[0])
             return Parsed.joined(self._kind.totals, self._kind.parse(source))
+
+
+def _without_damaged(read: Parsed, earlier: pl.DataFrame, key: Sequence[str]) -> Parsed:
+    """Drop rows with unreadable lines that no earlier read completes: the next read begins them.
+
+    Otherwise the first increase of an unreadable counter would be its total.
+    """
+    if not key or read.rejects.is_empty():
+        return read
+    damaged = read.rejects.select(reject="line").join_asof(
+        read.table.select("line", *key).sort("line"), left_on="reject", right_on="line"
+    )
+    new = damaged.join(earlier, on=key, how="anti")
+    return replace(read, table=read.table.join(new, on=key, how="anti"))
 
 
 def _check(now: datetime, previous: Mapping[str, datetime], targets: pl.Series) -> None:

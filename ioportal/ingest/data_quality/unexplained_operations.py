@@ -16,7 +16,7 @@ from psycopg import sql
 from ioportal.telemetry import coverage, levels, rollups
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage, IoWindow
-from ioportal.telemetry.sums import metadata_operations
+from ioportal.telemetry.sums import metadata_increase, metadata_operations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,17 +30,14 @@ _OBSERVED: Final = 0.95  # of an hour, by both sources
 _BY_HOUR = (
     sql.SQL("""
 WITH reads AS (
-    SELECT target_id, lag(taken_at) OVER earlier AS start,
-        operations - lag(operations) OVER earlier AS operations
-    FROM (
-        SELECT target_id, taken_at, {operations} AS operations FROM telemetry_targetsnapshot t
-        WHERE target_id = ANY(%(targets)s)
-            AND taken_at >= %(start)s AND taken_at < %(end)s + interval '1 hour'
-    ) totals
+    SELECT target_id, lag(taken_at) OVER earlier AS start, {increase} AS operations
+    FROM telemetry_targetsnapshot t
+    WHERE target_id = ANY(%(targets)s)
+        AND taken_at >= %(start)s - interval '1 hour' AND taken_at < %(end)s + interval '1 hour'
     WINDOW earlier AS (PARTITION BY target_id ORDER BY taken_at)
 ),
 counted AS (
-    SELECT target_id, start, operations FROM reads WHERE operations >= 0  -- not restarted
+    SELECT target_id, start, operations FROM reads WHERE operations IS NOT NULL  -- not restarted
     UNION ALL
     SELECT target_id, start, {operations} FROM telemetry_targetdelta t
     WHERE target_id = ANY(%(targets)s) AND basis <> %(TOTAL)s
@@ -62,7 +59,7 @@ GROUP BY target_id, hour
 HAVING sum(operations) FILTER (WHERE by_all) > 0
 ORDER BY target_id, hour
 """)
-    .format(operations=metadata_operations("t"))
+    .format(operations=metadata_operations("t"), increase=metadata_increase("t"))
     .as_string()
 )
 

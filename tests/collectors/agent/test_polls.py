@@ -54,6 +54,12 @@ def targets(tmp_path):
 
 
 @pytest.fixture
+def clients(tmp_path):
+    kind = counters.export_counters()
+    return Polled(tmp_path, lambda command: CounterReader(tmp_path, command, 10, kind))
+
+
+@pytest.fixture
 def accounting(tmp_path):
     def new_reader(command):
         return ExportReader(
@@ -198,9 +204,28 @@ def test_increments_of_targets(targets):
     ]
 
 
-def test_increments_of_clients(tmp_path):
-    kind = counters.export_counters()
-    clients = Polled(tmp_path, lambda command: CounterReader(tmp_path, command, 10, kind))
+def test_the_first_poll_of_a_target_has_all_counters(targets):
+    whole = md_stats(MDT, {"open": 28500, "mkdir": 7})
+    damaged = whole.replace("7 samples [reqs]", "7 samp")
+
+    with pytest.raises(SourceUnavailable, match="no counters"):
+        targets.poll(damaged)
+    assert values(targets.poll(whole), "basis", "open", "mkdir") == [("total", 28500, 7)]
+
+
+def test_a_client_with_unreadable_lines_begins_with_the_next_poll(clients):
+    whole = exports(MDT, {"1@gni": {"open": 5}, "2@gni": {"open": 28500, "mkdir": 7}})
+    polls = [whole.replace("7 samples [reqs]", "7 samp"), whole, whole.replace("28500", "28600")]
+    first, second, third = (
+        values(clients.poll(text), "nid", "basis", "metadata_operations") for text in polls
+    )
+
+    assert first == [("1@gni", "total", 5)]
+    assert second == [("2@gni", "total", 28507)]
+    assert third == [("2@gni", "difference", 100)]
+
+
+def test_increments_of_clients(clients):
     polls = [
         exports(MDT, {"1@gni": {"open": 50}, "2@gni": {"statfs": 1}}),
         exports(

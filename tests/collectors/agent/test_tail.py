@@ -169,3 +169,18 @@ def test_a_line_longer_than_a_chunk_is_one_line(site):
     assert reading.batches[0].account.lines == 2
     assert reading.batches[0].account.accepted == 1
     assert reading.checkpoint["file"]["offset"] == site.log.stat().st_size
+
+
+def test_a_byte_order_mark_is_dropped_and_utf_16_refused(tmp_path):
+    path = tmp_path / "accounting"
+    path.write_text("\ufeffone\n\ufefftwo\n")
+    file = OpenFile(path, str(path))
+    assert [chunk.text for chunk in file.chunks()] == [b"one\ntwo\n"]
+    assert file.unread_bytes == 0
+    file.close()
+
+    path.write_text("one\n", encoding="utf-16")
+    file = OpenFile(path, str(path))
+    with pytest.raises(OSError, match="have it written as UTF-8"):
+        list(file.chunks())
+    file.close()

@@ -450,12 +450,26 @@ def test_all_lines_of_a_second_entry_are_rejected():
     assert account == Account(lines=8, accepted=5, rejected=3, irrelevant=0)
 
 
-def test_entries_of_a_second_unnamed_target_are_rejected():
-    """Output of `lctl get_param -n` for two targets."""
-    rows, rejects, _ = parse(HEADER, JOB, OPEN, HEADER, JOB, OPEN, "- job_id: 8", OPEN)
+@pytest.mark.parametrize("chunk_bytes", [16, 1_000_000])
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param((), id="lctl get_param -n"),
+        pytest.param(("", "==> /proc/fs/lustre/mdt/lake-MDT0001/job_stats <=="), id="tail"),
+    ],
+)
+def test_a_second_target_without_a_name_is_rejected(between, chunk_bytes):
+    second = (HEADER, "- job_id: 8", TIME, OPEN)
+    named = ("mdt.lake-MDT0002.job_stats=job_stats:", "mdt.lake-MDT0003.job_stats=", HEADER, JOB)
+    lines = (HEADER, JOB, OPEN, *between, *second, *named, OPEN)
 
-    assert rows["job"].to_list() == ["3567126", "8"]
-    assert reasons(rejects) == [(line, job_stats.SECOND_ENTRY) for line in (5, 6)]
+    rows, rejects, account = parse(*lines, chunk_bytes=chunk_bytes)
+
+    assert rows.select("target", "job").rows() == [("", "3567126"), ("lake-MDT0003", "3567126")]
+    refused = [line for line, reason in reasons(rejects) if reason == job_stats.SECOND_TARGET]
+    first = 4 + len(between)
+    assert refused == [*range(first, first + len(second))]
+    assert account.rejected == len(second) + bool(between)
 
 
 def test_a_job_id_on_two_targets_has_two_rows():

@@ -62,6 +62,14 @@ def test_a_service_without_counters_is_idle():
     assert account == Account(lines=1, accepted=1)
 
 
+def test_a_service_whose_only_counter_is_unreadable_has_no_reading():
+    rows, rejects, account = parse(NAME, TIME, "req_waittime              57267 samples [usec] 8 6")
+
+    assert rows.is_empty()
+    assert rejects["line"].to_list() == [3]
+    assert account == Account(lines=3, accepted=2, rejected=1)
+
+
 @pytest.mark.parametrize(
     "path",
     [
