@@ -101,6 +101,7 @@ SECTIONS = (
 )
 NAME_COLUMNS = (
     NameColumn("jobs.Job", "owner"),
+    NameColumn("ingest.OwnerConflict", "reported_owner"),
     NameColumn("jobs.WorkloadJob", "user"),
     NameColumn(
         "telemetry.JobGroup",

@@ -114,6 +114,11 @@ class _Site:
             yield GaugeMetricFamily(
                 "ioportal_database_free_bytes", "Free space on the database's disk", free
             )
+        yield GaugeMetricFamily(
+            "ioportal_owner_conflicts",
+            "Jobs that a record assigns to another owner",
+            health.owner_conflicts().count(),
+        )
         failing = GaugeMetricFamily(
             "ioportal_stage_failures", "Consecutive failed runs of a stage", labels=["stage"]
         )

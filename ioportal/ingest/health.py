@@ -18,6 +18,7 @@ from ioportal.ingest.models import (
     DirtyJob,
     DirtyReads,
     DirtyTrace,
+    OwnerConflict,
     Segment,
 )
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
@@ -28,6 +29,8 @@ from ioportal.telemetry.models import Coverage, DirtyImpact, DirtyIo, DirtyRpcs,
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
+
+    from django.db.models import QuerySet
 
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.models import Pending
@@ -110,6 +113,12 @@ def problem(source: Source, now: datetime) -> str | None:
     if source.spool_oldest_at and source.last_batch_at - source.spool_oldest_at > patience:
         return f"is behind: {source.spool_batches:,} batches are waiting on its disk"
     return None
+
+
+def owner_conflicts() -> QuerySet[OwnerConflict]:
+    """Return the unresolved conflicts of owners, latest first."""
+    conflicts = OwnerConflict.objects.select_related("job__cluster", "segment__batch__source")
+    return conflicts.order_by("-segment_id", "line")
 
 
 def sources_with_problems(now: datetime) -> list[tuple[Source, str]]:

@@ -12,6 +12,7 @@ from uuid import uuid4
 import polars as pl
 from django.db import IntegrityError, transaction
 
+from collectors import tables
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account
 from ioportal.ingest.file_digests import digest_before, file_digest, stored_name
 from ioportal.ingest.models import Reject, Segment
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 REJECTS_STORED = 1_000  # per reason
 REASONS_STORED = 100
 OTHER_REASONS = "other reasons"
+_CORRECTIONS = (tables.JOBS, tables.LAUNCHES, tables.WORKLOAD_JOBS)
 
 
 class Refused(Exception):  # noqa: N818  (a decision about the input, not a fault)
@@ -121,7 +123,7 @@ def load(
         attempt: starts an attempt without state of a previous one, and returns the loader factory.
         on_progress: called after every part.
         replace: if some files are new, load the others again as well, so that overlapping records
-            are stored once.
+            are stored once. Accounting is always loaded again, as a correction.
 
     Raises:
         Refused: a file contradicts loaded or registered data.
@@ -129,7 +131,7 @@ def load(
     """
     digests = [digest_before(file, form, alone=len(files) == 1) for file in files]
     stored = {segment.digest: segment for segment in Segment.objects.filter(digest__in=digests)}
-    again = replace and not stored.keys() >= set(digests)
+    again = replace and (form.table in _CORRECTIONS or not stored.keys() >= set(digests))
     new = [
         number
         for number, digest in enumerate(digests)
@@ -277,6 +279,7 @@ def _load_interleaved(loads: list[_Load], *, again: bool) -> None:
         raise _AlreadyLoaded
     for load in loads:
         load.finish()
+    Segment.objects.filter(digest__in=digests, accounting_records__isnull=False).delete()
     for load in loads:
         load.save()
 

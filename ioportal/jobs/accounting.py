@@ -1,7 +1,8 @@
 """Storage of accounting records: jobs, their nodes and their launches.
 
 Records of one job may arrive in any order, repeatedly, and in several files. The record with the
-latest start, then the latest end, takes precedence.
+latest start, then the latest end, takes precedence; of records with equal times, the later one.
+The owner of a job, once known, changes only by an explicit correction.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -39,7 +41,7 @@ _FACTS = (
     "exit_signal", "recorded_node_count", "node_count", "core_count", "cpu_s", "time_limit_s",
     "nodes", "precedence",
 )  # fmt: skip
-_TIE_BREAKERS = ("state", "exit_status", "cpu_s", "nodes")
+_DERIVED = ("node_count", "precedence")
 
 _SIZES = {  # maximum lengths in the database
     "launch": 64,
@@ -63,30 +65,71 @@ class Change:
 
 
 @dataclass(frozen=True)
+class Order:
+    """The order of records with equal times: by file or stream, by batch, by line."""
+
+    stream: int
+    sequence: int = 0
+    is_correction: bool = False  # explicitly: precedes all records that are none
+
+    def precedence(self, row: dict[str, Any]) -> str:
+        """Return the sort key of a record; see `ioportal.jobs.precedence`."""
+        later = f"{self.stream:019}{self.sequence:019}{row['line']:019}"
+        # A correction of a running job is valid until the record of its end.
+        is_final = self.is_correction and row["ended_at"] is not None
+        times = () if is_final else ("started_at", "ended_at")
+        return precedence(row, times, ("z" if self.is_correction else "s") + later)
+
+
+@dataclass(frozen=True)
+class OwnerConflict:
+    """A record that names another owner than the stored one, which stays."""
+
+    job_id: int
+    line: int
+    reported_owner: str
+
+
+@dataclass(frozen=True)
 class Recorded:
-    """Changes by a table of records, and the job of each line."""
+    """Changes by a table of records, the job of each line, and conflicts of owners."""
 
     changes: list[Change]
     job_id_by_line: dict[int, int]
+    conflicts: list[OwnerConflict]
 
 
-def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
+def record_jobs(cluster: Cluster, records: pl.DataFrame, order: Order) -> Recorded:
     """Store jobs from rows of `tables.JOBS` without launches, all with a submit time."""
     hold(Lock.ACCOUNTING)
-    rows = [
-        row | {"precedence": precedence(row, ("started_at", "ended_at"), _TIE_BREAKERS)}
-        for row in _storable(records).to_dicts()
-    ]
-    best = {
-        _identity(row): row
-        for row in sorted(rows, key=lambda row: (_identity(row), row["precedence"]))
-    }
+    rows = [row | {"precedence": order.precedence(row)} for row in _storable(records).to_dicts()]
+    best: dict[_Identity, dict[str, Any]] = {}
+    owners: dict[_Identity, str] = {}  # the first known owner
+    for row in rows:
+        identity = _identity(row)
+        best[identity] = max(best.get(identity, row), row, key=itemgetter("precedence"))
+        owners[identity] = owners.get(identity) or row["user"]
     stored = _stored_jobs(cluster, {batch_id for batch_id, _, _ in best})
-    updated = [
-        _job(cluster, row)
-        for identity, row in best.items()
-        if identity not in stored or row["precedence"] > stored[identity].precedence
-    ]
+    updated, unchanged_jobs, lines = [], [], {}
+    for identity, row in best.items():
+        job, before = _job(cluster, row), stored.get(identity)
+        if before and row["precedence"] <= before.precedence and not order.is_correction:
+            continue
+        owner = (before.owner if before else "") or owners[identity]
+        if not (order.is_correction and job.owner):
+            if job.owner not in {"", owner}:
+                lines[identity] = row["line"], job.owner
+                job.project = before.project if before else job.project
+            job.owner = owner
+        if before and _facts(job) == _facts(before):
+            before.precedence = job.precedence
+            unchanged_jobs.append(before)
+        else:
+            updated.append(job)
+    # Records that repeat a running job's facts are frequent, and its end follows.
+    Job.objects.bulk_update(
+        [job for job in unchanged_jobs if job.ended_at], ["precedence"], batch_size=_BATCH
+    )
     Job.objects.bulk_create(
         updated,
         batch_size=_BATCH,
@@ -105,7 +148,11 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame) -> Recorded:
     )
     panda_jobs.link_to_jobs(cluster, {job.batch_id for job in updated})
     DirtyStatistics.objects.mark(job.pk for job in updated)
-    return Recorded(changes, {row["line"]: ids[_identity(row)] for row in rows})
+    return Recorded(
+        changes,
+        {row["line"]: ids[_identity(row)] for row in rows},
+        [OwnerConflict(ids[identity], *reported) for identity, reported in lines.items()],
+    )
 
 
 def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
@@ -183,6 +230,10 @@ def _job(cluster: Cluster, row: dict[str, Any]) -> Job:
         "core_count": row["core_count"] or 0,
     }
     return Job(cluster=cluster, **values)
+
+
+def _facts(job: Job) -> list[object]:
+    return [getattr(job, name) for name in _FACTS if name not in _DERIVED]
 
 
 def _stored_jobs(cluster: Cluster, batch_ids: Collection[str]) -> dict[_Identity, Job]:

@@ -18,7 +18,7 @@ from django.db.models import Case, Count, F, FloatField, Func, Q, Sum, Value, Wh
 from django.db.models.functions import NullIf
 
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.jobs.precedence import precedence
+from ioportal.jobs.precedence import digests, precedence
 from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_rows
@@ -64,7 +64,7 @@ def record(cluster: Cluster, records: pl.DataFrame) -> dict[int, int]:
         row
         | {
             "cluster_id": cluster.pk,
-            "precedence": precedence(row, times, _FACTS, _LATER_FACTS),
+            "precedence": precedence(row, times, digests(row, _FACTS, _LATER_FACTS)),
             "transfer_type": row["transfer_type"] or "",
         }
         for row in rows

@@ -13,24 +13,28 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def precedence(
-    row: Mapping[str, Any],
-    times: Collection[str],
-    facts: Collection[str],
-    later_facts: Collection[str] = (),
-) -> str:
+def precedence(row: Mapping[str, Any], times: Collection[str], tie_breaker: str) -> str:
     """Return a sort key of the records of one job; the record with the greatest key is stored.
 
     Args:
         row: a record.
         times: columns to compare, most significant first; a missing time sorts first.
-        facts: columns that break ties, in an arbitrary but fixed order.
+        tie_breaker: decides between records of equal times.
+    """
+    return "".join(f"{_microseconds(row[name]):020}" for name in times) + tie_breaker
+
+
+def digests(row: Mapping[str, Any], facts: Collection[str], later_facts: Collection[str]) -> str:
+    """Return a tie-breaker without meaning, for records that contain the time of their change.
+
+    Args:
+        row: a record.
+        facts: columns that break ties.
         later_facts: columns that agents of earlier versions do not send. A record with any of them
             precedes the same record without them.
     """
-    digits = "".join(f"{_microseconds(row[name]):020}" for name in times)
     is_complete = any(row[name] is not None for name in later_facts)
-    return digits + _digest(row, facts) + (_digest(row, later_facts) if is_complete else "")
+    return _digest(row, facts) + (_digest(row, later_facts) if is_complete else "")
 
 
 def _digest(row: Mapping[str, Any], facts: Collection[str]) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from functools import partial
 
 import pytest
@@ -134,6 +135,23 @@ def deliver(client, token):
         return answer.status_code, answer.json()
 
     return send
+
+
+@pytest.fixture
+def scrape(client, db):
+    """Request the metrics like Prometheus; return them by name and labels."""
+    out = io.StringIO()
+    call_command("token", "create", "metrics", stdout=out, stderr=io.StringIO())
+
+    def read():
+        answer = client.get(
+            "/api/v1/metrics", headers={"Authorization": f"Token {out.getvalue().strip()}"}
+        )
+        assert answer.status_code == 200
+        lines = re.findall(r"^(\w+(?:\{.*\})?) (\S+)$", answer.content.decode(), re.MULTILINE)
+        return {name: float(value) for name, value in lines}
+
+    return read
 
 
 @pytest.fixture

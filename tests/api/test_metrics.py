@@ -1,30 +1,9 @@
 """Metrics for Prometheus."""
 
-import io
-import re
-
 import pytest
-from django.core.management import call_command
 
 from ioportal.telemetry.models import StageFailure
 from tests import batches
-
-
-@pytest.fixture
-def scrape(client, db):
-    """Request the metrics like Prometheus; return them by name and labels."""
-    out = io.StringIO()
-    call_command("token", "create", "metrics", stdout=out, stderr=io.StringIO())
-
-    def read():
-        answer = client.get(
-            "/api/v1/metrics", headers={"Authorization": f"Token {out.getvalue().strip()}"}
-        )
-        assert answer.status_code == 200
-        lines = re.findall(r"^(\w+(?:\{.*\})?) (\S+)$", answer.content.decode(), re.MULTILINE)
-        return {name: float(value) for name, value in lines}
-
-    return read
 
 
 def test_metrics_describe_each_source(deliver, scrape):

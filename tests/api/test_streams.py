@@ -10,6 +10,7 @@ from django.db import transaction
 
 from collectors import tables
 from ioportal.ingest.models import DirtyTrace
+from ioportal.jobs.models import Job
 from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from tests import contents
@@ -148,6 +149,30 @@ def test_jobs_in_batches_give_the_same_tables_as_in_files(
     assert answers == [202, 202, 202]
     assert contents.rows("jobs_job", "jobs_allocation", "jobs_jobstatistics") == expected
     assert reconcile() == "2 segments reconcile."
+
+
+@pytest.mark.parametrize("order", list(permutations([1, 2, 3])))
+def test_the_latest_batch_decides_in_any_order_of_delivery(deliver, queries, order):
+    runs = {sequence: Run("77", nodes=f"n{sequence}") for sequence in order}
+
+    for sequence in order:
+        row = _job(4 - sequence, runs[sequence])
+        assert deliver(new_batch(sequence, "jobs", [row]), "anvil-jobs")[0] == 202
+
+    assert queries("SELECT nodes FROM jobs_job") == [("n3",)]
+
+
+@pytest.mark.parametrize("source", ["anvil-jobs", "anvil-queue"])
+def test_no_token_takes_over_a_job(deliver, scrape, source):
+    deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), "anvil-jobs")
+    assert scrape()["ioportal_owner_conflicts"] == 0
+
+    taken = _job(1, Run("77", user="mallory", project="EVIL", end="14:00"))
+    status, _ = deliver(new_batch(2, "jobs", [taken]), source)
+
+    job = Job.objects.get()
+    assert (status, job.owner, job.project, job.ended_at) == (202, "alice", "PHY12", at("14:00"))
+    assert scrape()["ioportal_owner_conflicts"] == 1
 
 
 def test_jobs_of_another_cluster_are_refused(deliver):

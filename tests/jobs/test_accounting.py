@@ -5,7 +5,8 @@ from itertools import permutations
 
 import pytest
 
-from ioportal.jobs.models import Allocation, Job, Launch
+from ioportal.ingest.models import OwnerConflict
+from ioportal.jobs.models import Allocation, DirtyStatistics, Job, Launch
 from tests import contents
 from tests.logs import Run, alps, at, finishing, pbs, sacct, starting
 
@@ -162,3 +163,80 @@ def test_a_job_in_the_repeated_hour_is_stored_once(account):
 
     job = Job.objects.get()
     assert (job.ended_at - job.started_at).total_seconds() == 4_400
+
+
+CORRECTED = replace(BY_SLURM, project="other", nodes="n[3-4]")
+
+
+def facts():
+    job = Job.objects.get()
+    nodes = sorted(allocation.node.name for allocation in Allocation.objects.all())
+    return job.owner, job.project, nodes
+
+
+def test_the_later_record_of_equal_times_is_stored(account):
+    account("sacct", "anvil", sacct(BY_SLURM), sacct(CORRECTED))
+
+    assert facts() == ("alice", "other", ["n3", "n4"])
+
+
+def test_repeated_facts_are_no_change(account):
+    account("sacct", "anvil", sacct(BY_SLURM))
+    DirtyStatistics.objects.all().delete()
+
+    account("sacct", "anvil", sacct(BY_SLURM) + "\n")
+
+    assert not DirtyStatistics.objects.exists()
+
+
+def test_a_job_is_not_taken_over_by_a_record_of_another_owner(account):
+    taken = replace(BY_SLURM, user="mallory", project="evil", end="14:00")
+
+    account("sacct", "anvil", sacct(BY_SLURM), sacct(taken))
+
+    assert facts() == ("alice", "PHY12", ["n1", "n2"])
+    assert Job.objects.get().ended_at == at("14:00")
+    conflict = OwnerConflict.objects.get()
+    assert (conflict.job.owner, conflict.reported_owner) == ("alice", "mallory")
+    assert conflict.segment.name.endswith("sacct-1")
+
+
+def test_the_first_owner_in_a_file_stays(account):
+    account("sacct", "anvil", sacct(BY_SLURM, replace(BY_SLURM, user="mallory")))
+
+    assert facts()[0] == "alice"
+    assert OwnerConflict.objects.get().reported_owner == "mallory"
+
+
+def test_an_unknown_owner_does_not_replace_a_known_one(account):
+    account("sacct", "anvil", sacct(replace(BY_SLURM, user="")), sacct(BY_SLURM))
+    account("sacct", "anvil", "\n" + sacct(replace(BY_SLURM, user="", end="14:00")))
+
+    assert facts()[0] == "alice"
+    assert not OwnerConflict.objects.exists()
+
+
+def test_a_correction_is_always_applied(logs, ingest):
+    wrong = logs("wrong", sacct(replace(BY_SLURM, user="bob", end="14:00")))
+    right = logs("right", sacct(CORRECTED))
+    ingest("sacct", wrong, cluster="anvil")
+    ingest("sacct", right, cluster="anvil")  # an earlier end, and another owner
+
+    assert facts() == ("bob", "PHY12", ["n1", "n2"])
+    ingest("sacct", right, "--replace", cluster="anvil")
+    assert facts() == ("alice", "other", ["n3", "n4"])
+    assert Job.objects.get().ended_at == at("13:00")
+    assert not OwnerConflict.objects.exists()
+
+    ingest("sacct", logs("again", sacct(replace(BY_SLURM, user="bob", end="14:00"), CORRECTED)),
+           cluster="anvil")  # fmt: skip
+    assert facts() == ("alice", "other", ["n3", "n4"])
+
+
+def test_a_corrected_running_job_ends(logs, ingest):
+    ingest("sacct", logs("first", sacct(replace(BY_SLURM.running(), user="bob"))), cluster="anvil")
+    ingest("sacct", logs("right", sacct(BY_SLURM.running())), "--replace", cluster="anvil")
+    ingest("sacct", logs("end", sacct(replace(BY_SLURM, user="bob"))), cluster="anvil")
+
+    job = Job.objects.get()
+    assert (job.owner, job.ended_at, job.state) == ("alice", at("13:00"), "completed")

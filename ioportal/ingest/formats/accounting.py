@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import polars as pl
+from django.db.models import Min
 
 from collectors.format import Origin as InputOrigin
 from ioportal.ingest.formats.common import LoadOptions, needed, parsed_parts
 from ioportal.ingest.loading import Refused
-from ioportal.ingest.models import AccountingRecord, DirtyJob, Segment
+from ioportal.ingest.models import AccountingRecord, Batch, DirtyJob, OwnerConflict, Segment
 from ioportal.jobs import accounting, panda_jobs
+from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
@@ -63,9 +66,30 @@ class _AccountingLoader:
     def store_jobs(self, records: pl.DataFrame) -> None:
         """Store records of jobs with their line numbers."""
         self.extend(records, "submitted_at", "started_at", "ended_at")
-        recorded = accounting.record_jobs(self.cluster, records)
+        recorded = accounting.record_jobs(self.cluster, records, self._order())
         self._changes += recorded.changes
         self.store_lines(records, job_id=recorded.job_id_by_line)
+        if self.options.replace:  # a correction resolves the conflicts of its jobs
+            job_ids = recorded.job_id_by_line.values()
+            OwnerConflict.objects.filter(job__in=set(job_ids)).delete()
+        OwnerConflict.objects.bulk_create(
+            (
+                OwnerConflict(segment=self.segment, **asdict(conflict))
+                for conflict in recorded.conflicts
+            ),
+            update_conflicts=True,
+            unique_fields=["job", "reported_owner"],
+            update_fields=["segment", "line"],
+        )
+
+    def _order(self) -> accounting.Order:
+        """Return the order of the records: of a stream by batch, otherwise of loading."""
+        if not self.segment.is_batch:
+            return accounting.Order(self.segment.pk, is_correction=self.options.replace)
+        hold(Lock.ACCOUNTING)  # batches that are stored at the same time use the same first one
+        batch = self.segment.batch
+        stream = Batch.objects.filter(source=batch.source, stream=batch.stream)
+        return accounting.Order(stream.aggregate(first=Min("pk"))["first"], batch.sequence)
 
     def store_launches(self, records: pl.DataFrame) -> None:
         """Store records of launches with their line numbers."""

@@ -8,7 +8,7 @@ from ioportal.ingest.models.dirty import (
     DirtyTrace,
 )
 from ioportal.ingest.models.late_rows import LateRows
-from ioportal.ingest.models.lines import AccountingRecord, Reject
+from ioportal.ingest.models.lines import AccountingRecord, OwnerConflict, Reject
 from ioportal.ingest.models.segment import Batch, Segment, SegmentQuerySet
 from ioportal.ingest.models.upload import Upload, UploadFile, UploadPart, UploadQuerySet
 
@@ -21,6 +21,7 @@ __all__ = [
     "DirtyReads",
     "DirtyTrace",
     "LateRows",
+    "OwnerConflict",
     "Reject",
     "Segment",
     "SegmentQuerySet",

@@ -1,4 +1,4 @@
-"""Lines of segments: rejects, and the records of jobs."""
+"""Lines of segments: rejects, the records of jobs, and records of another owner."""
 
 from __future__ import annotations
 
@@ -33,3 +33,20 @@ class AccountingRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.segment} line {self.line}"
+
+
+class OwnerConflict(models.Model):
+    """A record that names another owner than the stored one; an explicit correction resolves it."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="owner_conflicts")
+    reported_owner = models.CharField(max_length=64)
+    segment = models.ForeignKey(Segment, models.CASCADE, related_name="owner_conflicts")
+    line = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="owner_conflict", fields=["job", "reported_owner"])
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.segment} line {self.line}: {self.job} of {self.reported_owner}"

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from ioportal.ingest.backpressure import Overload
     from ioportal.ingest.health import Backlog, SourceHealth
+    from ioportal.ingest.models import OwnerConflict
     from ioportal.telemetry.models import StageFailure
+
+_CONFLICTS = 20  # shown
 
 HEADER = [
     "source",
@@ -78,10 +81,22 @@ class Health:
         """Stages whose latest run failed."""
         return health.failing_stages()
 
+    @cached_property
+    def owner_conflict_count(self) -> int:
+        """The number of unresolved conflicts of owners."""
+        return health.owner_conflicts().count()
+
+    @cached_property
+    def owner_conflicts(self) -> list[OwnerConflict]:
+        """The latest conflicts of owners."""
+        return list(health.owner_conflicts()[:_CONFLICTS]) if self.owner_conflict_count else []
+
     @property
     def is_well(self) -> bool:
         """Whether nothing needs attention."""
-        return not (self.in_trouble or self.late or self.failing or self.behind)
+        return not (
+            self.in_trouble or self.late or self.failing or self.behind or self.owner_conflict_count
+        )
 
     @cached_property
     def job_ids(self) -> list[JobIdEvidence]:
@@ -134,6 +149,18 @@ class Health:
                 }
                 for failure in self.failing
             ],
+            "owner_conflicts": [
+                {
+                    "job": conflict.job.display_id,
+                    "cluster": conflict.job.cluster.name,
+                    "owner": conflict.job.owner,
+                    "reported_owner": conflict.reported_owner,
+                    "input": conflict.segment.name,
+                    "line": conflict.line,
+                }
+                for conflict in self.owner_conflicts
+            ],
+            "owner_conflict_count": self.owner_conflict_count,
             "backpressure": self.behind and self.behind.reason,
             "database_bytes": self.database_bytes,
             "database_free_bytes": self.database_free_bytes,

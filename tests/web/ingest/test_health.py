@@ -1,5 +1,6 @@
 """The health page."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -196,9 +197,27 @@ def test_home_lists_silent_sources(as_staff, trace, new_job):
     assert "mds1-trace is silent" in words_of(as_staff.get("/"))
 
 
+def test_conflicting_owners_are_shown_with_their_input(as_staff, sent, logs, ingest):
+    sent(1, begun=300, ended=20)
+    run = Run("77", cluster="birch")
+    for name, user in (("first", "alice"), ("second", "mallory")):
+        text = sacct(replace(run, user=user))
+        ingest("sacct", logs(name, text), cluster="birch")
+
+    page = words_of(as_staff.get("/ingest/health/"))
+    report = json_of(as_staff.get("/ingest/health/?format=json"))
+
+    assert "1 record names another owner for a stored job." in page
+    assert "77 birch alice mallory" in page
+    assert "--replace" in page
+    assert not report["is_well"]
+    conflict = report["owner_conflicts"][0]
+    assert (conflict["owner"], conflict["reported_owner"]) == ("alice", "mallory")
+
+
 def test_an_empty_page_explains_how_to_add_sources(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/health/")
-    with django_assert_num_queries(28):
+    with django_assert_num_queries(29):
         page = words_of(as_staff.get("/ingest/health/"))
 
     assert "manage.py token create ingest" in page

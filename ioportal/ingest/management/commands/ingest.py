@@ -107,7 +107,8 @@ class Command(commands.Command):
         parser.add_argument(
             "--replace",
             action="store_true",
-            help="replace overlapping files of the same server or target, or data of the same run",
+            help="replace overlapping files of the same server or target, or data of the same run; "
+            "apply accounting as a correction of stored jobs",
         )
         parser.add_argument(
             "--register-targets",
