@@ -3,6 +3,7 @@
 from argparse import ArgumentTypeError
 from datetime import UTC, datetime, timedelta
 
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 RECENT = {  # values of the parameter `last` in URLs
@@ -16,6 +17,12 @@ RECENT = {  # values of the parameter `last` in URLs
     "1y": timedelta(days=365),
 }
 ALL = "all"  # another value of `last`: any time
+_CURRENT_FOR = timedelta(minutes=1)
+
+
+def is_current(until: datetime) -> bool:
+    """Return whether data until a time still says something about now."""
+    return timezone.now() - until <= _CURRENT_FOR
 
 
 def moment(text: str) -> datetime:

@@ -16,7 +16,6 @@ from ioportal.telemetry.models import (
     Coverage,
     DirtyImpact,
     DirtyRpcs,
-    ceil_to_window,
     floor_to_window,
 )
 
@@ -76,16 +75,12 @@ def evaluated_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
 
 
 def impact(ends: Mapping[int, datetime] | None = None) -> dict[PrincipalKey, ImpactTotal]:
-    """Return impact in the five minutes before the end of the traces and service statistics.
+    """Return impact in the latest five minutes that are evaluated of each metadata server.
 
     Args:
-        ends: the result of `timed_until`, if known.
+        ends: the result of `evaluated_until`, if known.
     """
-    last = max((timed_until() if ends is None else ends).values(), default=None)
-    if last is None:
-        return {}
-    until = ceil_to_window(last)
-    return impact_totals.totals(until - PEAK_SPAN, until)
+    return impact_totals.latest(evaluated_until(timed_until()) if ends is None else ends, PEAK_SPAN)
 
 
 def _filesystems_of_mdts() -> dict[int, int]:

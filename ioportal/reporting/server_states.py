@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Q, Sum
-from django.utils import timezone
+from django.db.models import Max, Sum
 
-from ioportal.activity import episodes
+from ioportal.activity import episodes, impact_totals
 from ioportal.analysis.rules.evidence import PEAK_SPAN
-from ioportal.flags import latest_data
 from ioportal.reporting import episode_texts
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.impacts import OUTERMOST, names_of
 from ioportal.site.models import Server
+from ioportal.telemetry import levels
 from ioportal.telemetry.models import ImpactWindow, Principal, ceil_to_window
+from ioportal.times import is_current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,22 +32,19 @@ if TYPE_CHECKING:
 
 _SLOW_TIMES = 1.5  # others' requests take this many times as long as usual
 _LARGEST_PART = 0.8  # of a user's impact: then the job is named
-_LATE = timedelta(minutes=10)
 _NOW = timedelta(seconds=30)  # before the end of the data
 _OVER = timedelta(minutes=1)  # without slow requests
 
 
 class Cause(NamedTuple):
-    """Who slows down others at a server."""
+    """Who slows down others at a server: a user, a process or a host."""
 
-    name: Name  # of a job, if it causes most of a user's impact
-    episode: Episode  # of the same, whole: not only of the latest five minutes
+    name: Name
+    episode: Episode  # whole: not only of the latest five minutes
+    impact_s: float  # in the latest five minutes
+    slow_until: datetime  # end of the latest window with impact
+    job: Name | None  # that causes most of a user's impact
     contact: Contact | None  # of a user
-
-    @property
-    def is_job(self) -> bool:
-        """Whether it is a single job."""
-        return self.episode.kind == Principal.JOB
 
     @property
     def times(self) -> str:
@@ -72,12 +69,12 @@ class ServerState:
     @property
     def is_over(self) -> bool:
         """Whether requests were slow, and are no longer."""
-        return bool(self.cause and self.until and self.until - self.cause.episode.end >= _OVER)
+        return bool(self.cause and self.until and self.until - self.cause.slow_until >= _OVER)
 
     @property
     def is_late(self) -> bool:
         """Whether the data is not current."""
-        return self.until is not None and timezone.now() - self.until > _LATE
+        return self.until is not None and not is_current(self.until)
 
 
 class _Impact(NamedTuple):
@@ -89,6 +86,7 @@ class _Impact(NamedTuple):
     others_usual_us: int
     others_now_us: int
     others_usual_now_us: int
+    latest: datetime  # start of the latest window with impact
 
     @property
     def principal(self) -> PrincipalKey:
@@ -111,29 +109,30 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
 
     Args:
         user: a member of staff.
-        ends: as `latest_data.timed_until` returns them.
+        ends: as `latest_data.evaluated_until` returns them.
     """
-    ends = latest_data.evaluated_until(ends)
     impacts = _impacts(ends)
-    largest = {server: row for server, rows in impacts.items() if (row := _largest(rows))}
-    causes = {server: _job(row, impacts[server]) or row for server, row in largest.items()}
+    causes = {server: row for server, rows in impacts.items() if (row := _largest(rows))}
+    jobs = {server: job for server, row in causes.items() if (job := _job(row, impacts[server]))}
     whole = _episodes(causes, ends)
-    principals = {row.principal for row in (*largest.values(), *causes.values())}
-    names = names_of(principals, user)
+    names = names_of({row.principal for row in (*causes.values(), *jobs.values())}, user)
     known = contacts((name.user for name in names.values()), user)
 
     def state(server: Server) -> ServerState:
         until = ends.get(server.pk)
         if server.pk not in whole:
             return ServerState(server, until)
-        row, cause = largest[server.pk], causes[server.pk]
-        contact = known.get(names[row.principal].user)
-        return ServerState(
-            server,
-            until,
-            Cause(names[cause.principal], whole[server.pk], contact),
-            row.times_now,
+        row, job = causes[server.pk], jobs.get(server.pk)
+        name = names[row.principal]
+        cause = Cause(
+            name,
+            whole[server.pk],
+            row.impact_us / 1e6,
+            row.latest + levels.IMPACT.width,
+            names[job.principal] if job else None,
+            known.get(name.user),
         )
+        return ServerState(server, until, cause, row.times_now)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
     return sorted(map(state, servers), key=_slowest_first)
@@ -145,7 +144,10 @@ def _slowest_first(state: ServerState) -> tuple[float, float]:
 
 
 def _episodes(causes: Mapping[int, _Impact], ends: Mapping[int, datetime]) -> dict[int, Episode]:
-    """Return the latest episode of the cause at each server."""
+    """Return the worst episode of the cause at each server that reaches its latest five minutes.
+
+    A pause divides a storm: the latest episode may be a moment of it.
+    """
     if not causes:
         return {}
     until = [ends[server] for server in causes]
@@ -156,23 +158,23 @@ def _episodes(causes: Mapping[int, _Impact], ends: Mapping[int, datetime]) -> di
     )
     return {
         episode.server_id: episode
-        for episode in sorted(found, key=lambda episode: episode.end)
-        if (cause := causes.get(episode.server_id)) and cause.principal == episode.principal
+        for episode in reversed(found)  # the largest impact last
+        if (cause := causes.get(episode.server_id))
+        and cause.principal == episode.principal
+        and episode.end > ceil_to_window(ends[episode.server_id]) - PEAK_SPAN
     }
 
 
 def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
     """Return the impact in the five minutes before the end of each server's data, highest first."""
-    latest = now = Q(pk__in=[])
-    for server, end in ends.items():
-        until = ceil_to_window(end)
-        latest |= Q(server_id=server, start__gte=until - PEAK_SPAN, start__lt=until)
-        now |= Q(server_id=server, start__gte=until - _NOW, start__lt=until)
+    now = impact_totals.before(ends, _NOW)
+    latest = impact_totals.before(ends, PEAK_SPAN)
     windows = ImpactWindow.objects.filter(latest, kind__in=[*OUTERMOST, Principal.JOB])
     sums = windows.values_list("server_id", "kind", "principal_id").annotate(
-        *(Sum(name) for name in _Impact._fields[3:-2]),
+        *(Sum(name) for name in _Impact._fields[3:-3]),
         others_now_us=Sum("others_us", filter=now, default=0),
         others_usual_now_us=Sum("others_usual_us", filter=now, default=0),
+        latest=Max("start"),
     )
     by_server: dict[int, list[_Impact]] = defaultdict(list)
     for row in sums.order_by("-impact_us__sum", "kind", "principal_id"):

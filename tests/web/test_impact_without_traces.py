@@ -1,9 +1,11 @@
 """Pages of a site with job_stats and service statistics alone: who slows down others."""
 
+import re
 from datetime import timedelta
 
 import pytest
 from django.db.models import F, Max, Sum
+from django.utils import timezone
 
 from ioportal.flags import latest_data
 from ioportal.jobs.models import Job
@@ -22,6 +24,12 @@ def _stream(module_site, module_logs):
     """Ingest all reads of an untraced server and run all stages."""
     untraced.ingest(module_logs)
     loading.evaluate()
+
+
+@pytest.fixture
+def set_clock(monkeypatch):
+    """Set the current time."""
+    return lambda now: monkeypatch.setattr(timezone, "now", lambda: now)
 
 
 @pytest.fixture
@@ -57,20 +65,21 @@ def test_the_home_page_names_the_slow_server_its_cause_and_the_contact(as_staff)
 
     for address in ("/", "/now/"):
         page = words_of(as_staff.get(address))
-        assert "as long as usual" in page.partition("mds1 ")[2]
-        assert "of the work was from dave" in page
+        assert "times as long as usual" in page.partition("mds1 ")[2]
+        assert "latest 5 min of data, because of dave" in page
         assert "Contact: Dave Doe, dave@example.org" in page
 
 
 @pytest.mark.usefixtures("_stream")
-def test_the_home_page_says_how_slow_a_server_is_in_the_latest_windows(as_staff):
+def test_the_home_page_says_how_slow_a_server_is_in_the_latest_windows(as_staff, set_clock):
+    set_clock(at("12:09:40"))
     latest = ImpactWindow.objects.filter(start__gte=at("12:08:30"))
     latest.update(others_us=4 * F("others_usual_us"))
 
     page = words_of(as_staff.get("/now/"))
 
     assert "Requests take 4.00 \N{MULTIPLICATION SIGN} as long as usual (latest 30 s)." in page
-    assert "2017-07-05 12:06:00 to 12:09:00 UTC: others' requests took " in page
+    assert "2017-07-05 12:06:00 to 12:09:00 UTC: " in page
     assert " 4.00 times" not in page
 
 
@@ -97,33 +106,79 @@ def test_the_figures_of_a_storm_that_is_over_do_not_change(sam):
 
 
 @pytest.mark.usefixtures("_stream")
+@pytest.mark.parametrize("pending", [False, True])
+def test_the_state_of_a_server_and_the_causes_have_the_same_figures(as_staff, pending):
+    """A pause divides the storm, whose latest part is a moment of it; a part may be pending."""
+    windows = ImpactWindow.objects
+    windows.filter(start__gte=at("12:07:20"), start__lt=at("12:08:40")).delete()
+    windows.filter(start__gte=at("12:08:40")).update(impact_us=F("impact_us") / 100)
+    if pending:
+        key = Server.objects.get(name="mds1").pk
+        DirtyImpact.objects.create(server_id=key, start=at("12:07"), end=at("12:09"))
+
+    page = words_of(as_staff.get("/now/"))
+
+    pattern = r"Extra wait of others: ([\d.,]+) s in the latest 5 min of data, because of (\w+)"
+    [(headline, cause)] = re.findall(pattern, page)
+    [row] = re.findall(rf" {cause} user ([\d.,]+) ", page)
+    [in_total] = re.findall(r"UTC: ([\d.,]+) s in total", page)
+    assert headline == row
+    assert 1 < float(row) < 1.01 * float(in_total)
+
+
+@pytest.mark.usefixtures("_stream")
+@pytest.mark.parametrize(
+    ("slow", "seconds", "state", "words"),
+    [
+        (True, 60, "bad", "Requests take "),
+        (True, 61, "unknown", "Unknown: the latest evaluated data is 1 minute old"),
+        (False, 60, "good", "Requests take about as long as usual."),
+        (False, 300, "unknown", "Unknown: the latest evaluated data is 5 minutes old"),
+    ],
+)
+def test_the_state_of_a_server_is_unknown_after_a_minute_without_data(
+    as_staff, set_clock, slow, seconds, state, words
+):
+    if not slow:
+        ImpactWindow.objects.all().delete()
+    [until] = latest_data.timed_until().values()
+    set_clock(until + timedelta(seconds=seconds))
+
+    response = as_staff.get("/now/")
+
+    assert f'class="state {state}"' in text_of(response)
+    assert words in words_of(response)
+    assert ("as long as usual." in words_of(response)) == (not slow and seconds == 60)
+
+
+@pytest.mark.usefixtures("_stream")
 def test_the_home_page_says_up_to_when_impact_is_evaluated(as_staff):
     DirtyImpact.objects.create(
         server_id=Server.objects.get(name="mds1").pk, start=at("12:08:12"), end=at("12:09")
     )
 
-    assert "evaluated until 2017-07-05 12:08:10" in words_of(as_staff.get("/now/")).replace(
-        "no data since", "evaluated until"
-    )
+    assert "evaluated until 2017-07-05 12:08:10" in words_of(as_staff.get("/now/"))
 
 
 @pytest.mark.usefixtures("_stream")
 def test_a_refresh_of_the_home_page_has_all_that_changes(as_staff):
     whole, refreshed = (words_of(as_staff.get(address)) for address in ("/", "/now/"))
 
-    for title in ("Worst cases", "Slowing others now", "Data freshness", "Needs attention"):
+    for title in ("Worst cases", "Extra wait of others", "Data freshness", "Needs attention"):
         assert title in whole
         assert title in refreshed
 
 
 @pytest.mark.usefixtures("_stream")
-def test_the_home_page_says_when_a_server_became_fast_again(as_staff):
+def test_the_home_page_says_when_a_server_became_fast_again(as_staff, set_clock):
+    set_clock(at("12:09:40"))
     ImpactWindow.objects.filter(start__gte=at("12:07:50")).delete()  # as if it had been fast
 
     page = words_of(as_staff.get("/now/"))
 
-    assert "Requests take about as long as usual again. 2017-07-05 12:06:00 to 12:07:50" in page
-    assert "of the work was from dave" in page
+    assert "Requests take about as long as usual again." in page
+    assert "2017-07-05 12:06:00 to 12:07:50" in page
+    assert "last 5 min, because of dave" in page
 
 
 def test_the_overview_lists_who_slowed_down_others_in_its_range(impacts):

@@ -237,14 +237,19 @@ class StaffHome:
         return latest_data.timed_until()
 
     @cached_property
+    def _evaluated_until(self) -> dict[int, datetime]:
+        """Up to when these times are evaluated."""
+        return latest_data.evaluated_until(self._timed_until)
+
+    @cached_property
     def _latest_impact(self) -> dict[PrincipalKey, ImpactTotal]:
         """Impact in the latest five minutes."""
-        return latest_data.impact(self._timed_until)
+        return latest_data.impact(self._evaluated_until)
 
     @property
     def states(self) -> list[ServerState]:
         """The state of the metadata servers now."""
-        return server_states.current(self._user, self._timed_until)
+        return server_states.current(self._user, self._evaluated_until)
 
     @cached_property
     def cases(self) -> list[CaseSummary]:

@@ -58,7 +58,7 @@ def time_input(name: str, moment: datetime | None, **attributes: str) -> SafeStr
 @register.filter
 def age(moment: datetime) -> str:
     """Show the age of a time: '2 minutes', '8 years'."""
-    return timesince(moment, depth=1)
+    return timesince(moment, timezone.now(), depth=1)
 
 
 @register.filter

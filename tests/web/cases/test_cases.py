@@ -87,16 +87,16 @@ def test_cases_with_current_impact_come_first(as_staff, mds, new_job, new_case):
 
     assert listed(as_staff) == [with_impact.pk, worse.pk]
     assert "running" in words_of(as_staff.get(f"/cases/{with_impact.pk}/"))
-    assert "Slowing others now: 90.0 s extra wait in the last 5 min" in words_of(
+    assert "Extra wait of others: 90.0 s in the latest 5 min of data" in words_of(
         as_staff.get("/cases/")
     )
     words = words_of(as_staff.get(f"/cases/{with_impact.pk}/"))
-    assert "Slowing others now: 90.0 s" in words
+    assert "Extra wait of others: 90.0 s" in words
     flag_page = words_of(as_staff.get(f"/flags/{with_impact.flags.get().pk}/"))
     assert "2017-07-05 12:28:00 2017-07-05 12:28:10 mds1 90.0 s" in flag_page
 
     Job.objects.filter(pk=with_impact.flags.get().job_id).update(ended_at=at("12:29"))
-    assert "Slowing others now" not in words_of(as_staff.get("/cases/"))
+    assert "Extra wait of others" not in words_of(as_staff.get("/cases/"))
 
 
 def test_cases_of_users_with_simulated_jobs_are_simulated(as_staff, new_flag):
