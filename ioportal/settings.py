@@ -30,6 +30,7 @@ INSTALLED_APPS = [
     "csp",
     "django_filters",
     "django_htmx",
+    "ioportal.postgres",
     "ioportal.throttling",
     "ioportal.telemetry",
     "ioportal.site",

@@ -1,0 +1,17 @@
+"""The app of the database backend: it checks that the database has what the models declare."""
+
+from django.apps import AppConfig
+from django.core import checks
+
+from ioportal.postgres import drift
+
+
+class PostgresConfig(AppConfig):
+    """Configuration of the app."""
+
+    name = "ioportal.postgres"
+    label = "database"  # "postgres" is Django's
+
+    def ready(self) -> None:
+        """Register the check, for `migrate` and `check --database`."""
+        checks.register(drift.check, checks.Tags.database)
