@@ -1,9 +1,13 @@
 """Invalid settings stop the start with a remedy."""
 
+import re
+from pathlib import Path
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from ioportal import env
+from ioportal.stages import STAGES
 
 
 @pytest.mark.parametrize(
@@ -104,3 +108,16 @@ def test_folders_must_exist(monkeypatch, tmp_path):
     monkeypatch.setenv("FOLDERS", f"{tmp_path}/none")
     with pytest.raises(ImproperlyConfigured, match="none is not a folder on this host"):
         env.folders("FOLDERS")
+
+
+def test_the_docs_list_the_stages_in_their_order():
+    docs = (Path(__file__).parents[2] / "docs/architecture.md").read_text()
+
+    listed = re.findall(r"^\| ([a-z-]+) \|.* worker \|$", docs, re.MULTILINE)
+
+    assert [(name, STAGES[number].rpartition(".")[2]) for number, name in enumerate(listed)] == [
+        ("attribution", "attribute_pending"),
+        ("roll-up", "roll_up"),
+        ("statistics", "refresh_statistics"),
+        ("evaluation", "evaluate"),
+    ]
