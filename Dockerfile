@@ -25,4 +25,5 @@ RUN DATABASE_URL=postgresql:///none IOPORTAL_BROKER_URL=memory:// IOPORTAL_SECRE
 USER ioportal
 EXPOSE 8000
 CMD ["granian", "--interface", "asginl", "--host", "0.0.0.0", "--port", "8000", \
-     "--workers", "2", "--http", "1", "--no-ws", "--http1-header-read-timeout", "10000", "ioportal.asgi:application"]
+     "--workers", "2", "--respawn-failed-workers", "--http", "1", "--no-ws", "--http1-header-read-timeout", "10000", \
+     "--backlog", "2048", "--backpressure", "4096", "ioportal.asgi:application"]

@@ -49,6 +49,7 @@ class Faults:
         for chance, other in (
             (0.4, self._flush),
             (0.2, self._leave),
+            (0.5, self._kill_web_worker),
             (1.0, self._deliver_again),
             (0.3, self._deliver_again),
         ):
@@ -67,6 +68,11 @@ class Faults:
 
     def _kill(self, random: Random, kind: str, unit: Unit) -> None:
         self.done["kills"][kind] += unit.kill(random)
+
+    def _kill_web_worker(self, random: Random) -> None:
+        """Kill one of the web workers: their main process replaces it."""
+        [web] = self._site.kinds["web"]
+        self.done["kills"]["web-worker"] += web.kill_child(random)
 
     def _pause(self, random: Random, kind: str, unit: Unit) -> None:
         self.done["pauses"][kind] += unit.pause(random.uniform(0.3, 1.5))

@@ -85,6 +85,14 @@ class Unit:
         self._send(random.choice([self._main(pids), random.choice(pids)]), signal.SIGKILL)
         return True
 
+    def kill_child(self, random: Random) -> bool:
+        """Kill a process other than the main one; return whether there was one."""
+        pids = self.pids()
+        children = [pid for pid in pids if pid != self._main(pids)]
+        if children:
+            self._send(random.choice(children), signal.SIGKILL)
+        return bool(children)
+
     def pause(self, seconds: float, *, main_only: bool = False) -> bool:
         """Pause all processes for some time; return whether there were any."""
         self._resumed_at = monotonic() + seconds

@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -50,6 +51,9 @@ PORTS_TRIED = 100
 ASGI = "ioportal.asgi:application"
 WORKERS = "2"
 HEADERS_WITHIN_MS = "10000"
+CONNECTIONS = "4096"  # of each web worker: idle ones must not keep others out
+WAITING_CONNECTIONS = "2048"
+OPEN_FILES = 8192  # a connection is one
 STOP_WITHIN_S = 20
 ANSWER_WITHIN_S = 20
 POLL_S = 0.2
@@ -63,11 +67,12 @@ def commands(port: int, folder: Path = PORTAL.folder) -> dict[str, list[str]]:
     granian = [f"{programs}/granian", "--interface", "asginl", "--host", HOST, "--port", str(port)]
     # Only HTTP/1 has a time limit for headers; negotiation must not replace it.
     limits = ["--http", "1", "--no-ws", "--http1-header-read-timeout", HEADERS_WITHIN_MS]
+    limits += ["--backlog", WAITING_CONNECTIONS, "--backpressure", CONNECTIONS]
     celery = [f"{programs}/celery", "--quiet", "--app", "ioportal.celery"]
     # For connections to servers of others, which may be slow.
     outward = ["--queues", "outward", "--concurrency", "1", "--hostname", "outward@%h"]
     return {
-        "web": [*granian, "--workers", WORKERS, *limits, ASGI],
+        "web": [*granian, "--workers", WORKERS, "--respawn-failed-workers", *limits, ASGI],
         "worker": [*celery, "worker", "--concurrency", WORKERS, "--loglevel", "WARNING"],
         "outward-worker": [*celery, "worker", *outward, "--loglevel", "WARNING"],
         "beat": [*celery, "beat", "--schedule", f"{folder}/beat-schedule", "--loglevel", "WARNING"],
@@ -258,6 +263,8 @@ def main() -> None:
         raise Problem("The portal is running already: `make stop` stops it")
     PORTAL.folder.mkdir(parents=True, exist_ok=True)
     os.chdir(PORTAL.folder)  # identifies this process
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(OPEN_FILES, most), most))
     PORTAL.pid_file.write_text(str(os.getpid()))
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(empty(PORTAL.folder / "metrics"))
     os.environ["IOPORTAL_DEMO"] = str(int(LIVE.exists()))  # the pages have a tour

@@ -28,13 +28,14 @@ from scripts.bootstrap import NGINX
 from tests.api.conftest import sources, token  # noqa: F401  (fixtures)
 from tests.batches import ARROW, arrow, traced, window
 from tests.conftest import REPOSITORY
-from tests.processes import ENDS_WITH_PARENT
+from tests.processes import ENDS_WITH_PARENT, descendants
 
 pytestmark = [pytest.mark.long, pytest.mark.django_db(transaction=True)]
 
 STARTS_WITHIN_S = 60
 ANSWERS_WITHIN_S = 15.0  # a minute and more without the limits
 STATEMENT_TIMEOUT_S = 2
+IDLE_CLIENTS_COST_S = 5.0  # 8 s and more if they use the connections of all workers
 HTTP = {"timeout": 60, "trust_env": False, "verify": False}  # the test creates its certificate
 
 
@@ -92,8 +93,8 @@ def wait_for(condition, what):
 class Portal:
     """A client of the web server, with a session and the token of a source."""
 
-    def __init__(self, port, session, secret, url=None):
-        self.port = port
+    def __init__(self, port, session, secret, url=None, pid=None):
+        self.port, self.pid = port, pid
         self.url = url or f"http://127.0.0.1:{port}"
         self._session, self.secret = session, secret
         self._client = httpx.Client(
@@ -197,7 +198,7 @@ def portal(environment, folder, database, broker, client, token, https):  # noqa
         [*ENDS_WITH_PARENT, *command],
         cwd=REPOSITORY, env=environment, start_new_session=True,
     )  # fmt: skip
-    started = Portal(port, client.session.session_key, token("mds1-trace"))
+    started = Portal(port, client.session.session_key, token("mds1-trace"), pid=process.pid)
 
     def is_ready():
         try:
@@ -392,6 +393,33 @@ def test_hundreds_of_slow_requests_delay_no_other(portal):
     assert {answer.status_code for answer in answers} == {200, 202, 302}
     assert first.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
     assert refused == b""  # closed
+
+
+def test_idle_connections_and_a_killed_worker_keep_nobody_out(portal):
+    in_parallel(*[portal.log_in] * 8)  # both workers have started
+    idle = [socket.create_connection(("127.0.0.1", portal.port)) for _ in range(2_000)]
+    for connected in idle:
+        connected.send(b"G")
+    log_ins = [portal.log_in() for _ in range(4)]
+    for connected in idle:
+        connected.close()
+    workers = web_workers(portal.pid)
+    os.kill(workers[0], signal.SIGKILL)
+    wait_for(lambda: len(web_workers(portal.pid)) == len(workers), "a new worker")
+
+    assert max(answer.seconds for answer in log_ins) < IDLE_CLIENTS_COST_S
+    assert workers[0] not in web_workers(portal.pid)
+    assert {portal.get("/readyz").status_code for _ in range(8)} == {HTTPStatus.OK}
+
+
+def web_workers(server):
+    """Return the process ids of the server's workers."""
+    return [
+        pid
+        for pid in descendants(server)
+        if b"granian" in (name := Path(f"/proc/{pid}/cmdline").read_bytes())
+        or b"spawn_main" in name
+    ]
 
 
 @pytest.fixture
