@@ -29,14 +29,30 @@ class Outcome:
     lost: int = 0
     duplicated: int = 0
     wrong: list[str] = field(default_factory=list)  # sentences
+    inconclusive: str = ""  # work that was unfinished, so that nothing could be compared
 
     def line(self, done: int, seeds: int) -> str:
         """Return a line for the terminal."""
         end = "; ".join(["", *self.wrong[:_SHOWN]]).replace("; ", "\n      ")
+        sums = f"lost {self.lost}  duplicated {self.duplicated}"
+        if self.inconclusive:
+            sums = f"inconclusive: {self.inconclusive}"
         return (
             f"{done:>4}/{seeds} seed {self.seed:<5} {self.seconds:5.1f} s {self.rpcs:>7,} RPCs "
-            f"{self.operations:>9,} operations  lost {self.lost}  duplicated {self.duplicated}{end}"
+            f"{self.operations:>9,} operations  {sums}{end}"
         )
+
+
+def unfinished(batches: int, pending: int, *, is_read: bool) -> str:
+    """Return a description of the work that is unfinished; "" if there is none."""
+    parts = []
+    if batches:
+        parts.append(f"{batches:,} batches in the spools")
+    if pending:
+        parts.append(f"{pending:,} pending intervals")
+    if not is_read:
+        parts.append("input that is not written or delivered")
+    return ", ".join(parts)
 
 
 def save(
@@ -52,6 +68,7 @@ def save(
         "seeds": len(outcomes),
         "rpcs": sum(outcome.rpcs for outcome in outcomes),
         "operations": sum(outcome.operations for outcome in outcomes),
+        "inconclusive": sum(bool(outcome.inconclusive) for outcome in outcomes),
         "lost": sum(outcome.lost for outcome in outcomes),
         "duplicated": sum(outcome.duplicated for outcome in outcomes),
         **{what: dict(sorted(kinds.items())) for what, kinds in faults.items()},
@@ -62,6 +79,8 @@ def save(
         },
         "load": os.getloadavg()[0],
         "wrong_at_the_end": wrong,
-        "failures": [asdict(outcome) for outcome in outcomes if outcome.wrong],
+        "failures": [
+            asdict(outcome) for outcome in outcomes if outcome.wrong or outcome.inconclusive
+        ],
     }
     FILE.write_text(json.dumps(content, indent=1) + "\n")
