@@ -7,7 +7,6 @@ dropped, at the start of any line because files may have been joined, and UTF-16
 import codecs
 import gzip
 import io
-import re
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,10 +30,8 @@ BLOCK_BYTES = 256 * 1024
 _HEAD_BYTES = 256
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_UTF_16 = re.compile(  # a byte order mark, or two ASCII characters without one
-    rb"(?P<little>\xff\xfe(?!\0\0)|(?:[\t\n\r -~]\0){2})|(?P<big>\xfe\xff|(?:\0[\t\n\r -~]){2})"
-)
-_UTF_16_BYTES = 4  # that show it
+_UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_UTF_16_BYTES = 2
 _UNREADABLE = (OSError, EOFError, zlib.error, zstandard.ZstdError)
 
 
@@ -237,15 +234,12 @@ class _Utf8Text(io.RawIOBase):
 
 def utf_16(head: bytes) -> str:
     """Return the encoding of a UTF-16 text that begins with `head`; "" for other texts."""
-    match = _UTF_16.match(head)
-    if match is None:
-        return ""
-    return "utf-16-le" if match["little"] else "utf-16-be"
+    return _UTF_16.get(head[:_UTF_16_BYTES], "")
 
 
 def _decoded(stream: BinaryIO) -> BinaryIO:
     """Return a stream of UTF-8 without a byte order mark at its start."""
-    encoding = utf_16(stream.peek(_UTF_16_BYTES)[:_UTF_16_BYTES])  # type: ignore[attr-defined]  # all have it
+    encoding = utf_16(stream.peek(_UTF_16_BYTES))  # type: ignore[attr-defined]  # all have it
     if encoding:
         stream = io.BufferedReader(_Utf8Text(stream, encoding))
     if stream.peek(len(codecs.BOM_UTF8)).startswith(codecs.BOM_UTF8):  # type: ignore[attr-defined]

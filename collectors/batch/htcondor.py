@@ -182,6 +182,7 @@ def _job(ad: _Ad) -> Row:
     state = _state(ad)
     started_at, ended_at = _run(ad, state)
     hosts = _hosts(ad) if started_at else []
+    has_names = not any(":" in host for host in hosts)  # IPv6 addresses name no node
     has_ended = state not in states.NOT_ENDED
     return {
         "cluster": "",
@@ -201,7 +202,7 @@ def _job(ad: _Ad) -> Row:
         "core_count": _whole(ad, "CpusProvisioned") or _whole(ad, "RequestCpus"),
         "cpu_s": _cpu_s(ad) if started_at and has_ended else None,
         "time_limit_s": _time_limit_s(ad),
-        "nodes": hostlists.fold(hosts),
+        "nodes": hostlists.fold(hosts) if has_names else "",
     }
 
 

@@ -8,7 +8,6 @@ the offset before the change.
 import re
 from datetime import UTC, datetime
 from itertools import product
-from math import inf
 from zoneinfo import ZoneInfo
 
 from collectors.batch.values import Unreadable, quoted
@@ -80,7 +79,7 @@ def moment(epoch_s: int) -> datetime:
 
 
 def run_between(
-    starts: Readings, ends: Readings, lasted_s: float | None
+    starts: Readings, ends: Readings, lasted_s: float | None, submitted: datetime | None = None
 ) -> tuple[datetime | None, datetime | None]:
     """Return start and end of a run: the pair of readings with the best fit.
 
@@ -88,26 +87,31 @@ def run_between(
         starts: readings of the start.
         ends: readings of the end.
         lasted_s: duration by the source; None: unknown.
+        submitted: time before which the job did not start; None: unknown.
 
     Returns:
-        The pair closest to `lasted_s`; without it, a pair that does not end before it starts. The
-        earliest of equal pairs.
+        The pair closest to `lasted_s`; without it, a pair that does not end before it starts. Pairs
+        that do not start before `submitted` are preferred. The earliest of equal pairs.
 
     Raises:
         Unreadable: every pair ends before it starts.
     """
     pairs = product(starts or (None,), ends or (None,))
-    start, end = min(pairs, key=lambda pair: _misfit_s(pair, lasted_s))
+    start, end = min(pairs, key=lambda pair: _misfit(pair, lasted_s, submitted))
     if start and end and end < start:
         raise Unreadable(f"the job ends at {end:{_SHOWN}}, before it starts at {start:{_SHOWN}}")
     return start, end
 
 
-def _misfit_s(pair: tuple[datetime | None, datetime | None], lasted_s: float | None) -> float:
+def _misfit(
+    pair: tuple[datetime | None, datetime | None],
+    lasted_s: float | None,
+    submitted: datetime | None,
+) -> tuple[bool, bool, float]:
+    """Return whether a pair ends too early, starts too early, and differs from the duration."""
     start, end = pair
+    is_early = bool(start and submitted and start < submitted)
     if start is None or end is None:
-        return 0
+        return False, is_early, 0
     span_s = (end - start).total_seconds()
-    if span_s < 0:
-        return inf
-    return 0 if lasted_s is None else abs(span_s - lasted_s)
+    return span_s < 0, is_early, 0 if lasted_s is None else abs(span_s - lasted_s)

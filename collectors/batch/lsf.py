@@ -16,9 +16,10 @@ from collectors.tables import JOBS
 
 RECORD_CHARACTERS = 1024 * 1024  # lines beyond that do not continue a record
 
-_EVENT = re.compile(r'"(?P<name>[A-Z][A-Z0-9_]*)" "[\w.]*" \d', re.ASCII)
-_FIELD = re.compile(r'"((?:[^"]|"")*)"(?= |$)|([^" ]+)(?= |$)')
-_SLOTS = re.compile(r"(?:(?P<slots>\d{1,9})\*)?(?P<host>.+)", re.ASCII)
+_EVENT = re.compile(r'"(?P<name>[A-Z][A-Z0-9_]*)" +"[\w.]*" +\d', re.ASCII)
+_FIELD = re.compile(r' *(?:"((?:[^"]|"")*)"|([^" ]+))(?= |$)')
+# A host of another cluster is followed by that cluster's name.
+_SLOTS = re.compile(r"(?:(?P<slots>\d{1,9})\*)?(?P<host>[^@]+)(?:@[\w.-]+)?", re.ASCII)
 _DECIMAL = re.compile(r"-?\d{1,15}(?:\.\d{1,9})?", re.ASCII)
 _FINISHED = "JOB_FINISH"
 _DEFAULT_PROJECT = "default"
@@ -100,7 +101,7 @@ def _fields(text: str) -> list[str]:
             raise Unreadable(f"field {len(fields) + 1} has a quote that is not closed")
         string, bare = field.groups()
         fields.append(bare if string is None else string.replace('""', '"'))
-        at = field.end() + 1
+        at = field.end()
     return fields
 
 
@@ -122,7 +123,7 @@ def _job(fields: list[str]) -> Row:
     return {
         "cluster": "",
         "batch_id": str(_whole(fields, _JOB, "jobId")),
-        "array_index": str(index) if index else "",
+        "array_index": str(index) if index > 0 else "",  # 0 or -1: not of an array
         "launch": "",
         "name": own[_NAME],
         "user": fields[_USER],

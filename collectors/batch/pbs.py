@@ -30,8 +30,10 @@ RECORD_CHARACTERS = 1024 * 1024  # lines beyond that do not continue a record
 # is a damaged record and does not continue the previous record.
 _BEGINNING = re.compile(r"\s*\d{1,4}/\d{1,4}/|[^;=]*;[A-Za-z];", re.ASCII)
 _RECORD = re.compile(
-    r"(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)?"
-    r";(?P<kind>[A-Za-z]);(?P<id>[^;]*);(?P<text>.*)",
+    # grep and pdsh print the name of a file or host before a line.
+    r"(?:[^\s;]{1,255}[:-] ?)?"
+    r"(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}) +(?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)?;"
+    r"(?P<kind>[A-Za-z]);(?P<id>[^;]*);(?P<text>.*)",
     re.ASCII | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(
@@ -173,7 +175,7 @@ def _times(kind: str, attributes: dict[str, str], head: localtime.Readings) -> _
             return None
         raise Unreadable("the record has none of ctime, qtime, etime and start")
     lasted_s = _duration_s(attributes, "resources_used.walltime")
-    return _Times(submitted[0], *localtime.run_between(starts, ends, lasted_s))
+    return _Times(submitted[0], *localtime.run_between(starts, ends, lasted_s, submitted[0]))
 
 
 def _head(match: re.Match[str], zone: ZoneInfo) -> localtime.Readings:
@@ -232,9 +234,8 @@ def _exec_hosts(attributes: dict[str, str]) -> tuple[list[str], int | None]:
     """Return the distinct hosts of a job and its slots (None: unknown)."""
     text = attributes.get("exec_host", "")
     if not text:
-        return [
-            _VNODE_INDEX.sub("", vnode.partition(":")[0]) for vnode in _vnodes(attributes)
-        ], None
+        vnodes = (vnode.partition(":")[0] for vnode in _vnodes(attributes))
+        return list(dict.fromkeys(_VNODE_INDEX.sub("", vnode) for vnode in vnodes)), None
     places = [place.partition("/") for place in text.split("+")]
     hosts = list(dict.fromkeys(host for host, _, _ in places))
     slots = sum(_slots(slots) for _, _, slots in places)

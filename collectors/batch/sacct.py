@@ -48,8 +48,19 @@ COLUMNS = (
     "jobname",
 )
 JOB_NAME_CHARACTERS = 1_024  # Slurm refuses longer names
+RECORD_CHARACTERS = 1024 * 1024  # lines beyond that do not continue other texts
 
 _BAR = "|"
+# Columns with texts of users, which may hold bars and newlines.
+_TEXTS = frozenset(
+    {
+        *("jobname", "submitline", "workdir", "stdin", "stdout", "stderr", "extra"),
+        *("comment", "admincomment", "systemcomment"),
+    }
+)
+_MESSAGE = re.compile(
+    r"(?:sacct|squeue|slurm\w*)(?:\[\d+\])?:? (?:error|fatal|warning|info|debug\d?): "
+)
 _BEGINS_JOB_ID = re.compile(r"\d+(?:[_+.].*)?", re.ASCII | re.DOTALL)  # of a cut line, too
 _COLUMN = re.compile(r"[a-z][a-z0-9_/]*")
 
@@ -127,6 +138,11 @@ class Layout:
         return self.columns.index("jobid" if "jobid" in self.columns else "jobidraw")
 
     @cached_property
+    def _text_columns(self) -> list[int]:
+        """Positions of columns with texts, where a header names the columns."""
+        return [at for at, name in enumerate(self.columns) if name in _TEXTS and self.header]
+
+    @cached_property
     def _bars_after_name(self) -> int:
         """Number of "|" after the job name; -1: no such column."""
         return self.columns[::-1].index("jobname") if "jobname" in self.columns else -1
@@ -139,6 +155,10 @@ class Layout:
         """
         text = self._without_last_bar(text)
         cells = text.split(_BAR, len(self.columns) - 1 if self._bars_after_name == 0 else -1)
+        surplus = len(cells) - len(self.columns)
+        if surplus > 0 and len(self._text_columns) == 1:
+            [at] = self._text_columns
+            cells[at : at + surplus + 1] = [_BAR.join(cells[at : at + surplus + 1])]
         if len(cells) != len(self.columns):
             raise Unreadable(self.misfit(text))
         return dict(zip(self.columns, cells, strict=True))
@@ -174,21 +194,27 @@ class Layout:
         )
 
     def continues(self, record: str, text: str) -> bool:
-        """Return whether the line `text` continues the job name at the end of `record`.
+        """Return whether the line `text` continues the text at the end of `record`.
 
         A line with at least half of a record's columns is a damaged record, not a name.
         """
-        after = self._bars_after_name
-        if after < 0 or self.begins_record(text) or not self.begins_record(record):
+        if _MESSAGE.match(text) or self.begins_record(text) or not self.begins_record(record):
             return False
-        before = len(self.columns) - 1 - after
+        bars, last = self._without_last_bar(text).count(_BAR), len(self.columns) - 1
+        column = record.count(_BAR)
+        if column in self._text_columns and self.columns[column] != "jobname":
+            # The following columns are all on the line on which the text ends.
+            return bars in {0, last - column} and len(record) + len(text) <= RECORD_CHARACTERS
+        after = self._bars_after_name
+        if after < 0:
+            return False
+        before = last - after
         name = record.split(_BAR, before)[before:]
         if not name or (after and _BAR in name[0]):
             return False
         more = text.split(_BAR, 1)[0] if after else text
         if len(name[0]) + len(more) >= JOB_NAME_CHARACTERS:
             return False
-        bars = self._without_last_bar(text).count(_BAR)
         return bars in {0, after} if after else bars < len(self.columns) // 2
 
 

@@ -32,6 +32,7 @@ _IO_WAIT_TIME = re.compile(r"\d{1,15}\.\d{1,9}", re.ASCII)
 _DECIMAL = re.compile(r"\d{1,15}(?:\.\d{0,9})?", re.ASCII)
 _TIME_LIMIT = re.compile(r"(?:^|[ ,])h_rt=([\d:]{1,12})", re.ASCII)
 _NONE = "NONE"
+_FILE = "accounting"  # its name, also of rotated files
 _DEFAULT_ACCOUNT = "sge"
 _MILLISECONDS = 10**11  # Univa's times; larger than any time in seconds
 _SIGNAL_OFFSET = 128
@@ -68,6 +69,8 @@ def _read(record: Record) -> Row | None:
 def _fields(text: str) -> list[str]:
     """Return the fields of a record; colons inside the job name and the category are restored."""
     fields = text.split(":")
+    if "/" in fields[0] or fields[0].startswith(_FILE):  # all fields would be shifted
+        raise Unreadable("the line begins with the name of a file: grep -h omits it")
     job = next((at for at in range(_JOB, len(fields) - 5) if _is_job(fields[at : at + 6])), None)
     if job is None:
         raise Unreadable("not a record: queue:host:group:owner:name:number:...")

@@ -18,7 +18,10 @@ _JOB_ID = re.compile(
     r"(?:\.(?P<step>[\w+-]+))?",
     re.ASCII,
 )
-_ALLOCATED_CPUS = re.compile(r"(?:^|,)cpu=(\d+)", re.ASCII)
+_ALLOCATED_CPUS = re.compile(r"(?:^|,)cpu=([^,]+)", re.ASCII)
+_COUNT = re.compile(r"(?P<number>\d{1,18})(?P<unit>[KMG]?)", re.ASCII)
+_ROUNDED = re.compile(r"\d{1,9}\.\d{1,9}[KMG]", re.ASCII)
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _NO_TIME = frozenset({"", "Unknown", "None", "N/A", "0"})
 _NO_DURATION = frozenset({"", "UNLIMITED", "Partition_Limit", "NOT_SET", "INVALID"})
 _NO_NODES = "None assigned"
@@ -37,7 +40,7 @@ def row_of(fields: dict[str, str], zone: ZoneInfo) -> Row:
     batch_id, array_index, launch = _identity(fields)
     state = states.from_slurm(fields["state"]) if "state" in fields else states.UNKNOWN
     submitted = _readings(fields, "submit", zone)
-    started_at, ended_at = _run(fields, state, zone)
+    started_at, ended_at = _run(fields, state, zone, submitted[0] if submitted else None)
     exit_status, exit_signal = _exit(fields.get("exitcode", ""))
     node_list = fields.get("nodelist", "")
     nodes = "" if node_list == _NO_NODES else node_list
@@ -86,7 +89,7 @@ def _identity(fields: dict[str, str]) -> tuple[str, str, str]:
 
 
 def _run(
-    fields: dict[str, str], state: str, zone: ZoneInfo
+    fields: dict[str, str], state: str, zone: ZoneInfo, submitted: datetime | None
 ) -> tuple[datetime | None, datetime | None]:
     """Return start and end; a job that was cancelled while pending has only an end."""
     elapsed_s = _duration_s(fields, "elapsed")
@@ -98,7 +101,7 @@ def _run(
     ends = () if state in states.NOT_ENDED else _readings(fields, "end", zone)
     # Elapsed excludes suspension.
     lasted_s = None if elapsed_s is None else elapsed_s + (_duration_s(fields, "suspended") or 0)
-    return localtime.run_between(starts, ends, lasted_s)
+    return localtime.run_between(starts, ends, lasted_s, submitted)
 
 
 def _readings(fields: dict[str, str], column: str, zone: ZoneInfo) -> localtime.Readings:
@@ -116,11 +119,21 @@ def _exit(text: str) -> tuple[int | None, int | None]:
 
 
 def _count(fields: dict[str, str], *columns: str) -> int | None:
-    """Return the first number among `columns`."""
-    for column in columns:
-        if text := fields.get(column):
-            return whole_number(text, column, INT32_MAX)
-    return None
+    """Return the first exact number among `columns`."""
+    texts = ((fields.get(column, ""), column) for column in columns)
+    return next(
+        (number for text, name in texts if (number := _scaled(text, name)) is not None), None
+    )
+
+
+def _scaled(text: str, what: str) -> int | None:
+    """Return a number as sacct prints it: 2K is 2,048; 2.05K is rounded and unknown."""
+    if not text or _ROUNDED.fullmatch(text):
+        return None
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        return whole_number(text, what, INT32_MAX)
+    return whole_number(str(int(match["number"]) * _UNITS[match["unit"]]), what, INT32_MAX)
 
 
 def _optional(text: str, what: str) -> int | None:
@@ -131,7 +144,7 @@ def _cores(fields: dict[str, str]) -> int | None:
     cores = _count(fields, "alloccpus", "ncpus")
     allocated = _ALLOCATED_CPUS.search(fields.get("alloctres", ""))
     if cores is None and allocated:
-        return whole_number(allocated[1], "AllocTRES cpu", INT32_MAX)
+        return _scaled(allocated[1], "AllocTRES cpu")
     return cores
 
 

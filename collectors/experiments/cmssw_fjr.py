@@ -29,6 +29,9 @@ _ROOT = "FrameworkJobReport"
 _DEEPEST = 32  # elements inside each other; reports have 8
 _LONGEST = 4 * MEBIBYTE  # bytes of a tag, and characters of a text or of a JSON document
 _LONGEST_NAME = 200
+# CMSSW writes "&" in names of files as it is.
+_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});)")
+_REFERENCE_CHARACTERS = 10  # the longest of those
 _PRIMARY = "primaryFiles"
 _TEXT_ELEMENTS = frozenset({"EventsRead", "InputType", "StorageStatistics"})
 _TIMING = re.compile(r"(?:Timing|ROOT)-(.+)-([^-]+)-([A-Za-z]+)")
@@ -123,15 +126,18 @@ class _Report:
 
     def _feed(self, source: Source) -> None:
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        size = 0
+        size, held = 0, ""
         for block in source.blocks():
-            text = decode(block).replace("\0", "\ufffd").encode()
+            whole = held + decode(block).replace("\0", "\ufffd")
+            end = whole.rfind("&", max(len(whole) - _REFERENCE_CHARACTERS, 0))
+            whole, held = (whole, "") if end < 0 else (whole[:end], whole[end:])
+            text = _escaped(whole)
             size += len(text)
             self._parser.Parse(text, False)  # noqa: FBT003  (the C function has no keywords)
             if size - self._parser.CurrentByteIndex > _LONGEST:
                 raise Unreadable(f"a tag or section has more than {_LONGEST:,} bytes")
         try:
-            self._parser.Parse(decode(b"", final=True).encode(), True)  # noqa: FBT003
+            self._parser.Parse(_escaped(held + decode(b"", final=True)), True)  # noqa: FBT003
         except expat.ExpatError:
             if not self._open:
                 raise  # no report at all
@@ -264,6 +270,11 @@ class _Report:
             metrics={**self._metrics, **self._counters.metrics},
             counters=self._counters.all,
         )
+
+
+def _escaped(text: str) -> bytes:
+    """Return XML with "&" escaped where it begins no reference."""
+    return _AMPERSAND.sub("&amp;", text).encode()
 
 
 def _refuse_doctype(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Output of IOR 3.0 to 4.1: text, CSV and JSON.
+"""Output of IOR 2.10 to 4.1: text, CSV and JSON.
 
 Source: docs/formats.md, "IOR"; hpc/ior, src/ior-output.c.
 """
@@ -57,6 +57,7 @@ _NUMBERS = {
     "nodes": "nodes",
     "deadlineforstonewall": "deadline_s",
     "stonewallingtime": "deadline_s",
+    "repetitions": "repetitions",
 }
 _TASKS = ("tasks", "tasks_per_node")
 _LONGEST_LINE = 2_000  # characters; only a command line is longer
@@ -65,7 +66,14 @@ _VERSION = re.compile(r"IOR-(\S+): MPI Coordinated Test of Parallel I/O")
 _OPTION = re.compile(r"\s{0,8}([A-Za-z][A-Za-z ]{0,40})[:=] (.*)")
 _CLIENTS = re.compile(r"(\d{1,9}) \((\d{1,9}) per node\)", re.ASCII)  # versions 3.0 and 3.1
 _ACTUAL_BYTES = re.compile(r"WARNING: Using actual aggregate bytes moved = (\d{1,18})")
-_TEST = re.compile(r"(?:Test \d{1,9} started|StartTime\s*): (.*)", re.ASCII)
+_TEST = re.compile(r"(?:Test \d{1,9} started|StartTime\s*|Run began): (.*)", re.ASCII)
+# Version 2 prints only statistics of all repetitions: four of MiB/s, four of operations, mean time.
+_OLD_VERSION = "2."
+_STATISTICS = re.compile(
+    r"(?P<operation>write|read)(?P<numbers>(?:\s+\d+\.\d+){9})(?:\s|$)", re.ASCII
+)
+_CUT_STATISTICS = re.compile(r"(?:write|read)\s+\d", re.ASCII)
+_MEAN_BANDWIDTH, _MEAN_S = 2, 8
 _SIZE = re.compile(r"(\d{1,15})(?: (bytes|KiB|MiB|GiB|TiB))?", re.ASCII)  # not a rounded one
 _UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _AFTER_RESULTS = ("Max ", "Summary of all tests")
@@ -200,6 +208,8 @@ class _Text:
             self._test.start(test[1])
         elif actual := _ACTUAL_BYTES.search(text):
             self._test.numbers["actual_bytes"] = float(actual[1])
+        elif self._test.version.startswith(_OLD_VERSION) and _CUT_STATISTICS.match(text):
+            return self._single(text)
         elif text.startswith(_AFTER_RESULTS):
             self._result = None
         elif text.startswith("access") and "bw(MiB/s)" in text:
@@ -211,6 +221,21 @@ class _Text:
         elif option := _OPTION.fullmatch(text):
             self._test.set(option[1].strip(), option[2])
         return None
+
+    def _single(self, text: str) -> Row:
+        """Return the result of a single repetition, from the statistics of version 2."""
+        repetitions = self._test.numbers.get("repetitions")
+        if repetitions != 1:
+            raise Unreadable(
+                f"IOR 2 prints statistics of {repetitions or 0:.0f} repetitions, not each of "
+                "them: run it with -i 1, or use IOR 3"
+            )
+        statistics = _STATISTICS.match(text)
+        if statistics is None:
+            raise Unreadable("the result is cut, or was printed with -v: run IOR 2 without -v")
+        numbers = statistics["numbers"].split()
+        figures = {"bw(MiB/s)": numbers[_MEAN_BANDWIDTH], "total(s)": numbers[_MEAN_S]}
+        return self._test.row(statistics["operation"], figures, 1)
 
     def _read_header(self, text: str) -> None:
         gap = r"," if "," in text else r"\s+"

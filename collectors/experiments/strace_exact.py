@@ -33,7 +33,8 @@ _RESUMED = re.compile(rf"<\.\.\. (?P<call>{CALL}) resumed> ?,? ?")
 INTERRUPTION = "<unfinished ...>"
 _NO_RESULT = "= ?"
 _SUPERSEDED = re.compile(r"\+\+\+ superseded by execve in pid (?P<pid>[0-9]{1,7}) \+\+\+$")
-_NO_CALL = ("+++ ", "--- ", "strace: ", "[ Process PID=", "Process ")
+# The last are the frames of a stack (-k).
+_NO_CALL = ("+++ ", "--- ", "strace: ", "[ Process PID=", "Process ", "> ")
 
 _RESULT = re.compile(r"\) += (?=[-?0-9])")
 _RESULT_CHARACTERS = 12_000  # at the end of a line: a result with the path of its descriptor

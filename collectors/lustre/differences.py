@@ -116,7 +116,11 @@ def job_deltas(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFr
         .with_columns(*_added(COUNTED, lambda before: before))
         .with_columns(*_added_times())
     )
-    rows = pl.concat([counted, _cleared(earlier, later, idle)], how="diagonal").with_columns(
+    rows = pl.concat([counted, _cleared(earlier, later, idle)], how="diagonal")
+    rows = rows.with_columns(
+        basis=pl.when(_was_restarted().over("target"), pl.col("basis") != "total")
+        .then(pl.lit("reset", pl.Enum(BASES)))
+        .otherwise("basis"),
         start=pl.coalesce("previous_at", "taken_at"),
         end="taken_at",
         target=pl.when(_IS_OST).then(pl.lit(OSTS)).otherwise("target"),
@@ -141,6 +145,21 @@ def _cleared(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFram
         .join(later.totals, on=["target", "job"], how="anti")
         .filter(pl.col("snapshot_at") + idle * SURE_LIFETIME > pl.col("taken_at"))
         .select("target", "job", "previous_at", "taken_at", basis=pl.lit("reset", pl.Enum(BASES)))
+    )
+
+
+def _was_restarted() -> pl.Expr:
+    """Whether all counters of a target were cleared, given the bases of its rows.
+
+    Those that exceed their earlier values, and those of entries that did not exist yet, do not show
+    it. An entry older than the previous read does not survive it.
+    """
+    is_cleared, continues = pl.col("basis") == "reset", pl.col("basis") == "difference"
+    survived = pl.col("entry_started_at") < pl.col("previous_at")
+    return (
+        is_cleared.any()
+        & ~survived.fill_null(value=False).any()
+        & (is_cleared.sum() >= continues.sum())
     )
 
 

@@ -3,7 +3,7 @@
 Source: docs/formats.md, "nfsd"; fs/nfsd/stats.c and net/sunrpc/stats.c of Linux.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from collectors.batch.records import PART_LINES, Row, numbered_lines
@@ -15,6 +15,7 @@ from collectors.tables import CALLS, SERVICE_COUNTERS
 
 SERVICE = "nfsd"
 REPEATED = "second line of the same counters"
+CLIENT = "calls of an NFS client (/proc/net/rpc/nfs): read /proc/net/rpc/nfsd of the server"
 
 _LARGEST = 2**53 - 1  # sums over many services still fit 64 bits
 # The first values of these lines, and their units; the rest is about errors and connections.
@@ -22,6 +23,7 @@ _TOTALS = {
     "rpc": ((CALLS, "reqs"),),
     "io": (("read_bytes", "bytes"), ("write_bytes", "bytes")),
 }
+_CLIENT_VALUES = 3  # of a client's line "rpc", which is above its procedures; a server has 5
 _MOST_VALUES = 128  # of a line: NFS 4.2 has 76 operations
 _VERSION_2 = (
     *("null", "getattr", "setattr", "root", "lookup", "readlink", "read", "wrcache", "write"),
@@ -114,14 +116,18 @@ def _refuse_cut(text: str) -> None:
         raise Unreadable("the line is cut: its last number may be incomplete")
 
 
-def _counters(
-    name: str, values: list[str], seen: Collection[str]
-) -> list[tuple[str, str, int]] | None:
+def _counters(name: str, values: list[str], seen: set[str]) -> list[tuple[str, str, int]] | None:
     """Return name, unit and value of the counters of a line; None: it is irrelevant.
 
     Raises:
-        Unreadable: the line lacks values, one is not a number, or its name was `seen` before.
+        Unreadable: the line lacks values, one is not a number, its name was `seen` before, or the
+            file is a client's.
     """
+    if name not in _TOTALS and name not in _PROCEDURES:
+        return None
+    if CLIENT in seen or (name == "rpc" and len(values) == _CLIENT_VALUES):
+        seen.add(CLIENT)
+        raise Unreadable(CLIENT)
     if name in seen:
         raise Unreadable(REPEATED)
     if name in _TOTALS:
@@ -132,8 +138,6 @@ def _counters(
             (counter, unit, _number(value))
             for (counter, unit), value in zip(totals, values, strict=False)
         ]
-    if name not in _PROCEDURES:
-        return None
     version, procedures = _PROCEDURES[name]
     if len(values) > _MOST_VALUES:
         raise Unreadable(f"{name!r} has {len(values)} values, more than {_MOST_VALUES}")

@@ -175,8 +175,6 @@ MARK = codecs.BOM_UTF8
         pytest.param(MARK + MARKED.encode(), id="UTF-8"),
         pytest.param(codecs.BOM_UTF16_LE + MARKED.encode("utf-16-le"), id="little endian"),
         pytest.param(codecs.BOM_UTF16_BE + MARKED.encode("utf-16-be"), id="big endian"),
-        pytest.param(MARKED.encode("utf-16-le"), id="little endian without a mark"),
-        pytest.param(MARKED.encode("utf-16-be"), id="big endian without a mark"),
     ],
 )
 def test_a_byte_order_mark_or_utf_16_does_not_change_the_content(text, stream, pack):

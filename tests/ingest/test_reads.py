@@ -144,24 +144,57 @@ def test_an_entry_that_vanishes_before_its_lifetime_ended_was_cleared(read, wind
     read("12:05", job_stats(MDT, {"78": {"open": 1}}, start=""))
     read("12:10", job_stats(MDT, {"77": {"open": 2}, "78": {"open": 1}}, start=""))
 
-    mark = [("12:00", "12:05", None, RESET)] if cleared else []
-    assert [row for row in windows() if row[3] == RESET] == mark
+    # The target restarted, so operations of the new entry may be missing, too.
+    marks = [("12:00", "12:05", None, RESET), ("12:00", "12:05", 1, RESET)] if cleared else []
+    assert [row for row in windows() if row[3] == RESET] == marks
     assert ("12:05", "12:10", 2, NEW_ENTRY) in windows()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "basis", "gained"),
+    [
+        pytest.param({"x": 10}, {"77": 2130}, RESET, 2130, id="another entry vanished"),
+        pytest.param({"x": 10}, {"x": 3, "77": 2130}, RESET, 2130, id="another entry fell"),
+        pytest.param({"x": 10, "77": 5}, {"x": 3, "77": 12}, RESET, 7, id="more than before"),
+        pytest.param(
+            {"x": 10, "y": 1, "77": 5},
+            {"x": 3, "y": 2, "77": 12},
+            DIFFERENCE,
+            7,
+            id="most entries continue",
+        ),
+    ],
+)
+def test_a_restart_of_the_target_marks_all_its_entries(read, windows, before, after, basis, gained):
+    for clock, opens in (("12:00", before), ("12:05", after)):
+        entries = {job: {"open": number} for job, number in opens.items()}
+        read(clock, job_stats(MDT, entries, snapshot=clock, start=""))
+
+    assert ("12:00", "12:05", gained, basis) in windows()
+
+
+def test_an_entry_older_than_the_previous_read_shows_that_one_entry_was_cleared(read, windows):
+    for clock, cleared_at in (("12:00", "11:00"), ("12:10", "12:05")):
+        cleared = job_stats(MDT, {"x": {"open": 5}}, snapshot=clock, start=cleared_at)
+        others = job_stats(MDT, {"77": {"open": int(clock[3:]) + 1}}, snapshot=clock, start="11:30")
+        read(clock, cleared + others.partition("job_stats:\n")[2])
+
+    assert {row[2:] for row in windows() if row[0] != row[1]} == {(5, RESET), (10, DIFFERENCE)}
 
 
 def test_operations_lost_by_a_clear_lower_the_quality(read, logs, ingest, refresh):
     ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
     for minute in range(0, 61, 5):
         clock = f"{12 + minute // 60}:{minute % 60:02}"
-        # The entry is cleared after each second read, with what it has not shown.
+        # All entries are cleared after each read, with what they have not shown.
         entries = {"77": {"open": 50_000}} if minute % 10 else {"x": {"open": 1}}
         read(clock, job_stats(MDT, entries, snapshot=clock))
     refresh()
 
     figures = Job.objects.get(batch_id="77").statistics
-    assert (figures.quality, figures.resets) == ("partial", 6)
+    assert (figures.quality, figures.resets) == ("partial", 12)
     assert figures.quality_reasons == [
-        "Counters were cleared or restarted 6 times: operations may be missing."
+        "Counters were cleared or restarted 12 times: operations may be missing."
     ]
 
 

@@ -78,7 +78,7 @@ class OpenFile:
         Raises:
             OSError: the file is UTF-16, whose lines cannot be followed byte by byte.
         """
-        if utf_16(os.pread(self._file.fileno(), 4, 0)):
+        if utf_16(os.pread(self._file.fileno(), 2, 0)):
             raise OSError(f"{self.path}: is UTF-16: have it written as UTF-8")
         count = 0
         while count != at_most:

@@ -99,19 +99,39 @@ classified AS (
     WHERE r.previous_at IS NULL OR r.previous_at >= %(start)s
     OFFSET 0  -- computes each basis once, not at each use below
 ),
-counted AS (
-    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id,
-        basis, {added}, {added_times}
-    FROM classified
-    UNION ALL
+vanished AS (
     -- Entries that vanished before the end of their lifetime: they were cleared, perhaps with
     -- operations since the previous read.
-    SELECT r.previous_at, r.taken_at, n.source_job_id, r.segment_id, %(RESET)s, {nothing}
+    SELECT r.target_id, r.previous_at, r.taken_at, n.source_job_id, r.segment_id
     FROM reads r
     JOIN entries n ON n.target_id = r.target_id AND n.taken_at = r.previous_at
     JOIN site_target t ON t.id = r.target_id
     WHERE r.previous_at >= %(start)s AND n.next_taken_at IS DISTINCT FROM r.taken_at
         AND n.snapshot_at + {lifetime} > r.taken_at
+),
+restarts AS (
+    -- All counters of the target were cleared. Those that exceed their earlier values, and those of
+    -- entries that did not exist yet, do not show it. An entry older than the previous read does
+    -- not survive it.
+    SELECT target_id, taken_at
+    FROM (
+        SELECT target_id, taken_at, basis = %(RESET)s AS is_cleared,
+            basis = %(DIFFERENCE)s AS continues, entry_started_at < previous_at AS survived
+        FROM classified
+        UNION ALL
+        SELECT target_id, taken_at, true, false, false FROM vanished
+    ) marks
+    GROUP BY 1, 2
+    HAVING bool_or(is_cleared) AND NOT coalesce(bool_or(survived), false)
+        AND count(*) FILTER (WHERE is_cleared) >= count(*) FILTER (WHERE continues)
+),
+counted AS (
+    SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id,
+        CASE WHEN r.target_id IS NULL OR basis = %(TOTAL)s THEN basis ELSE %(RESET)s END AS basis,
+        {added}, {added_times}
+    FROM classified LEFT JOIN restarts r USING (target_id, taken_at)
+    UNION ALL
+    SELECT previous_at, taken_at, source_job_id, segment_id, %(RESET)s, {nothing} FROM vanished
 ),
 windows AS MATERIALIZED (
     SELECT start, "end", source_job_id, segment_id, max(basis) AS basis, {total}, {total_times}

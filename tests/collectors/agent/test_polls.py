@@ -111,6 +111,30 @@ def test_cleared_counters_are_shipped_as_a_reset(jobs, since):
     assert values(second, "job", "basis", "open") == [("1", "reset", since)]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"x": 10}, {"77": 2130}, [("77", "reset", 2130), ("x", "reset", None)]),
+        ({"x": 10, "77": 5}, {"x": 3, "77": 12}, [("77", "reset", 7), ("x", "reset", 3)]),
+        (
+            {"x": 10, "y": 1, "77": 5},
+            {"x": 3, "y": 2, "77": 12},
+            [("77", "difference", 7), ("x", "reset", 3), ("y", "difference", 1)],
+        ),
+    ],
+)
+def test_a_restart_of_the_target_marks_all_its_entries(jobs, before, after, expected):
+    used_last = datetime.now(UTC)
+
+    def poll(opens):
+        entries = {job: {"open": number} for job, number in opens.items()}
+        return jobs.poll(job_stats(MDT, entries, snapshot=used_last, start=""))
+
+    poll(before)
+
+    assert values(poll(after), "job", "basis", "open") == expected
+
+
 def test_osts_are_added_up_and_covered_individually(jobs):
     jobs.poll(job_stats(OST, {"1": {"punch": 1}}) + job_stats(OTHER_OST, {"1": {"punch": 5}}))
     second = jobs.poll(

@@ -158,3 +158,12 @@ def test_unknown_cpu_time_is_not_zero(parse):
 )
 def test_job_ids_of_htcondor_are_recognised(text, expected):
     assert htcondor.batch_id(text) == expected
+
+
+@pytest.mark.parametrize("host", ["[2001:db8::10]", "2001:db8::10"])
+def test_the_node_of_an_ipv6_address_is_unknown(parse, host):
+    [row] = parse(
+        *AD, "JobStartDate = 1714633300", f'LastRemoteHost = "slot1@{host}"'
+    ).table.to_dicts()
+
+    assert (row["nodes"], row["node_count"]) == ("", 1)

@@ -118,3 +118,21 @@ def test_a_record_is_bounded(parse, record, monkeypatch):
     parsed = parse(record.replace("#!/bin/sh", f"a\n{'b' * 500}"))
 
     assert parsed.account == Account(lines=2, rejected=2)
+
+
+@pytest.mark.parametrize(
+    ("host", "index", "gap"),
+    [("n1@remote", "-1", " "), ("4*n1@remote", "0", "  "), ("n1", "-1", "   ")],
+)
+def test_hosts_of_other_clusters_missing_indices_and_doubled_blanks(parse, host, index, gap):
+    text = (
+        '"JOB_FINISH" "10.1" 1644826628 387 1501 33554450 2 1644826611 0 0 1644826612 "alice" "q" '
+        '"" "" "" "sub1" "/t" "" "" "" "1644826611.387" 0 1 "HOST" 64 100.0 "a  name" "/bin/x" 0.1 '
+        '0.2 1 0 -1 0 0 2 4 0 9 3 -1 0 0 0 8 2 -1 "" "default" 0 2 "" "" INDEX 1 0 "" "" "" "" 0'
+    )
+    before, name, after = text.replace("HOST", host).replace("INDEX", index).partition('"a  name"')
+
+    parsed = parse(before.replace(" ", gap) + name + after.replace(" ", gap))
+
+    [row] = parsed.table.to_dicts()
+    assert (row["nodes"], row["array_index"], row["name"]) == ("n1", "", "a  name")

@@ -296,3 +296,19 @@ def test_plain_values_are_read_unchanged(parse, values, chunk_bytes):
     )
 
     assert parsed.table.select("user", "name", "queue").rows() == [(user, name, queue)]
+
+
+@pytest.mark.parametrize("prefix", ["20240502:", "20240502:17:", "20240502-", "pbs01: "])
+def test_the_prefix_of_grep_or_pdsh_is_ignored(parse, prefix):
+    parsed = parse(f"{prefix}{HEAD}user=alice {TIMES}", f"{prefix}{HEAD}user=bob {TIMES}")
+
+    assert parsed.table["user"].to_list() == ["alice", "bob"]
+    assert parsed.table["batch_id"].to_list() == ["7001", "7001"]
+
+
+def test_vnodes_of_a_host_are_one_node(parse):
+    vnodes = "exec_vnode=(c1[0]:ncpus=1+c1[1]:ncpus=1)+(c2[0]:ncpus=2)"
+
+    [row] = parse(f"{HEAD}user=alice {TIMES} {vnodes}").table.to_dicts()
+
+    assert (row["nodes"], row["node_count"], row["core_count"]) == ("c[1-2]", 2, 4)

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
@@ -335,7 +336,7 @@ def test_every_run_of_a_requeued_job_is_a_row(header):
         ("start", "7164", "7164 is not the time of a job in epoch seconds"),
         ("elapsed", "half an hour", "elapsed 'half an hour' is not a duration"),
         ("exitcode", "x:0", "ExitCode 'x' is not a whole number"),
-        ("nnodes", "4K", "nnodes '4K' is not a whole number"),
+        ("nnodes", "4X", "nnodes '4X' is not a whole number"),
         ("ncpus", "99999999999", "ncpus 99999999999 is too large"),
         ("timelimit", "soon", "timelimit 'soon' is not a duration"),
         ("nodelist", "@all", "'@all' is not a host list"),
@@ -388,3 +389,80 @@ def test_names_in_the_last_column_are_read_unchanged(parse, names, closed, chunk
     parsed = parse(f"JobID|State|JobName{bar}", *lines, "", chunk_bytes=chunk_bytes)
 
     assert parsed.table["name"].to_list() == [name.removesuffix("\r").strip() for name in names]
+
+
+@pytest.mark.parametrize(
+    ("changes", "node_count", "core_count"),
+    [
+        ({"nnodes": "2K", "ncpus": "1M"}, 2048, 2**20),
+        ({"nnodes": "2.05K"}, 2, 64),  # rounded: the nodes are counted
+        ({"ncpus": "1.5K", "alloctres": "cpu=2K,node=2"}, 2, 2048),
+    ],
+)
+def test_counts_may_have_units(parse, changes, node_count, core_count):
+    [row] = parse(with_cells(**changes)).table.to_dicts()
+
+    assert (row["node_count"], row["core_count"]) == (node_count, core_count)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "sacct: error: slurm_persist_conn_open: failed",
+        "slurm_load_jobs error: Unable to contact slurm controller",
+    ],
+)
+def test_a_message_after_a_record_is_no_part_of_its_name(parse, message):
+    parsed = parse(PLAIN, message, "")
+
+    assert parsed.table["name"].to_list() == ["plain"]
+    assert parsed.rejects["line"].to_list() == [2]
+
+
+TEXTS = "JobID|SubmitLine|State|Submit|Start|End|NodeList|User"
+REST = "COMPLETED|2024-06-01T10:00:00|2024-06-01T10:05:00|2024-06-01T10:06:00|n1|u"
+
+
+@pytest.mark.parametrize("chunk_bytes", [16, 1 << 20])
+def test_a_text_in_the_middle_may_hold_bars_and_newlines(parse, chunk_bytes):
+    parsed = parse(
+        TEXTS,
+        "7|cat a | wc|" + REST,
+        "8|echo hello &&",
+        "",
+        "12 | more|" + REST,
+        "9|echo hello &&",
+        "echo goodbye|" + REST,
+        "10|srun a",
+        "n1|u",
+        "11|srun b|" + REST,
+        chunk_bytes=chunk_bytes,
+    )
+
+    assert parsed.table.select("batch_id", "nodes").rows() == [
+        ("7", "n1"),
+        ("9", "n1"),
+        ("11", "n1"),
+    ]
+    assert parsed.rejects["line"].to_list() == [3, 5, 8, 9]
+    assert parsed.account == Account(lines=10, accepted=3, rejected=4, irrelevant=3)
+
+
+def test_several_texts_with_bars_are_in_doubt(parse):
+    parsed = parse(TEXTS.replace("User", "Comment"), "7|cat a | wc|" + REST)
+
+    [reason] = parsed.rejects["reason"]
+    assert reason.startswith("columns found: 9, expected: 8")
+
+
+def test_a_job_does_not_start_before_its_submission_in_the_repeated_hour(parse):
+    parsed = parse(
+        "JobID|State|Submit|Start|End|Elapsed",
+        "1|COMPLETED|2024-11-03T01:10:00|2024-11-03T01:05:00|2024-11-03T01:08:00|00:03:00",
+        "2|COMPLETED|2024-11-03T01:10:00|2024-11-03T01:15:00|2024-11-03T01:18:00|00:03:00",
+        zone=ZoneInfo("America/Chicago"),
+    )
+
+    assert parsed.table["submitted_at"].to_list() == [utc("2024-11-03T06:10:00")] * 2
+    starts = [utc("2024-11-03T07:05:00"), utc("2024-11-03T06:15:00")]
+    assert parsed.table["started_at"].to_list() == starts

@@ -118,3 +118,13 @@ def test_comments_are_irrelevant_and_damaged_records_are_rejected(accounting):
 )
 def test_a_bad_value_rejects_its_record(parse, record, old, new, reason):
     assert parse(record.replace(old, new, 1)).rejects["reason"].to_list() == [reason]
+
+
+@pytest.mark.parametrize("prefix", ["accounting:", "accounting.1:", "/var/sge/log:"])
+def test_a_line_with_the_name_of_a_file_is_rejected(parse, record, prefix):
+    parsed = parse(prefix + record)
+
+    assert parsed.table.is_empty()
+    assert parsed.rejects["reason"].to_list() == [
+        "the line begins with the name of a file: grep -h omits it"
+    ]

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collectors import source as source_module
 from collectors import tables
 from collectors.experiments import cmssw_fjr
 from collectors.parsed import Account
@@ -168,7 +169,6 @@ VALUES = "<counter-value subsystem='a' counter-name='b' num-operations='1' {}/>"
     ("text", "reason"),
     [
         (DTD + b"<FrameworkJobReport>&y;</FrameworkJobReport>", "document type or entities"),
-        (b"<FrameworkJobReport>&y;</FrameworkJobReport>", "undefined entity"),
         (b"<html></html>", "root element 'html' is not FrameworkJobReport"),
         (b"<FrameworkJobReport>" + b"<a>" * 100, "more than 32 elements inside each other"),
         (b"<FrameworkJobReport><a b='" + b"x" * 5_000_000, "more than 4,194,304 bytes"),
@@ -273,3 +273,20 @@ def test_the_samples_are_read(parse, sample, name, expected):
         row["labels"].get("protocol"),
         row["metrics"].get("read_operations"),
     ) == expected
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 1 << 18])
+def test_an_ampersand_that_begins_no_reference_is_read_as_it_is(
+    source, whole, monkeypatch, block_bytes
+):
+    monkeypatch.setattr(source_module, "BLOCK_BYTES", block_bytes)
+    text = (
+        "<FrameworkJobReport><InputFile><PFN>root://x//a.root?a=1&b=2</PFN>"
+        "<InputType>primaryFiles</InputType><EventsRead>100</EventsRead></InputFile>"
+        "<param name='a&b' value='1&amp;2&#51;&x;'/></FrameworkJobReport>"
+    )
+
+    [row] = whole(cmssw_fjr.parse(source(text.encode()))).table.to_dicts()
+
+    assert (row["state"], row["events"]) == ("finished", 100)
+    assert row["labels"] == [{"name": "a&b", "value": "1&23&x;"}]

@@ -116,3 +116,24 @@ def test_real_output_is_read(source, whole, sample, name):
     first = parsed.table.row(0, named=True)
     assert first["scale"] == nodes
     assert values(first, "metrics")["bandwidth_bytes_per_s"] == pytest.approx(mib_per_s * MIB)
+
+
+def test_version_2_has_results_of_a_single_repetition_only(read, source, whole, fixture_text):
+    parsed = read("version_2.10.txt")
+
+    assert rows(parsed) == [("write", "1"), ("read", "1")]
+    write = parsed.table.row(0, named=True)
+    assert (write["scale"], write["started_at"].isoformat()) == (2, "2024-03-01T12:00:00+00:00")
+    assert values(write, "labels")["transfer_size"] == "262144 bytes"
+    assert values(write, "metrics") == {
+        "bandwidth_bytes_per_s": 125 * MIB,
+        "total_s": 0.032,
+        "bytes": pytest.approx(4 * MIB),
+    }
+
+    text = fixture_text("ior", "version_2.10.txt")
+    several = whole(ior.parse(source(text.replace(b"= 1\n", b"= 3\n")), UTC))
+    assert several.table.is_empty()
+    assert [reason.partition(":")[2] for reason in several.rejects["reason"]] == [
+        " run it with -i 1, or use IOR 3"
+    ] * 2

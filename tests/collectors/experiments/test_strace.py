@@ -288,3 +288,14 @@ def test_a_real_program_is_traced(parsed, tmp_path, options):
     assert table.filter(path=f"{tmp_path}/nothing", error="ENOENT")["count"].sum() >= 1
     returned = re.findall(rb"execve(?:\(.*\)| resumed>\)) += 0", text)
     assert table.filter(call="execve")["count"].sum() == len(returned)
+
+
+def test_frames_of_stacks_are_irrelevant(parsed):
+    text = (
+        b'1 1700000000.000000 open("/a", O_RDONLY) = 3\n'
+        b" > /lib/libc.so.6(__open64+0x5b) [0x11]\n > /bin/ls(main+0x5) [0x22]\n"
+        b'1 1700000000.000100 open("/b", O_RDONLY) = 4\n > unexpected_backtracing_error [0x1]\n'
+    )
+
+    assert parsed(text).table["path"].to_list() == ["/a", "/b"]
+    assert parsed(text).account == Account(lines=5, accepted=2, irrelevant=3)

@@ -109,3 +109,13 @@ def test_cut_numbers_and_endless_lines_are_rejected(text, reason):
 
     assert rows.is_empty()
     assert rejects["reason"].to_list() == [reason]
+
+
+def test_the_file_of_a_client_is_refused():
+    text = "net 0 0 0 0\nrpc 152 1 152\nproc3 3 0 5 6\nproc4 2 1 2\nio 5 6\n"
+
+    rows, rejects, account = parse(text)
+
+    assert rows.is_empty()
+    assert set(rejects["reason"]) == {nfsd.CLIENT}
+    assert account == Account(lines=5, rejected=3, irrelevant=2)
