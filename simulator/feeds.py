@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator import site
+from simulator.clock import MINUTE_S
 from simulator.plan import Plan
 from simulator.servers import polls
 from simulator.servers.polls import What
@@ -23,7 +24,8 @@ class _Feed:
         format: format of the log.
         about: key and name of its server, filesystem or cluster.
         every_s: seconds between reads.
-        file: growing file, or pattern for a folder; None: output of a command.
+        file: growing file, pattern for a folder, or output of a command; None: the output of the
+            command with the name of the format.
         settings: additional settings of the agent.
         batch_every_s: seconds between batches, if longer than `every_s`.
     """
@@ -43,6 +45,10 @@ _KEPT = ("job_cleanup_interval", f"{polls.kept_s(Plan(), What.MDT)}s")
 _FEEDS = (
     _Feed("rpctrace", _MDS, 2, ("file", "rpctrace.log")),
     _Feed("job_stats", _MDS, 10, settings=(_KEPT,)),
+    *(
+        _Feed("job_stats", ("server", oss), MINUTE_S, ("command", f"{oss}.txt"), (_KEPT,))
+        for oss in site.OSTS_OF_OSS
+    ),
     _Feed("md_stats", _MDS, 10),
     _Feed("exports", _MDS, 10),
     _Feed("squeue", _ANALYSIS, 10, settings=(_ZONE,)),
@@ -90,7 +96,7 @@ def _read(feed: _Feed, folder: Path) -> str:
     return _table(
         ("name", _name(feed)),
         ("format", feed.format),
-        (kind, path if feed.file else ["cat", path]),
+        (kind, ["cat", path] if kind == "command" else path),
         ("every", f"{feed.every_s}s"),
         *feed.settings,
         ("token_file", f"{_name(feed)}.token"),

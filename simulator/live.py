@@ -3,6 +3,7 @@
 rpctrace.log       the debug log of the MDS; rotated, and removed after a while
 job_stats.txt, md_stats.txt, exports.txt, squeue.txt, sacct.txt
                    current output of commands: replaced as a whole
+OSS.txt            the same of the OSTs of a server (job_stats), each minute
 pbs/202611         accounting of a local month of the machine, which grows
 panda/NUMBER.json  PanDA jobs of a pilot that ended
 truth.jsonl        intervals and effects of special jobs, for tests only
@@ -14,7 +15,9 @@ accounted for, but not traced. `past` writes the hours before the first run.
 
 import json
 import signal
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, astuple, dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event
 from time import time
@@ -32,7 +35,7 @@ from simulator.formats.rpctrace import Version
 from simulator.progress import say
 from simulator.randomness import stream
 from simulator.servers import counters, mds, polls, server_log, trace
-from simulator.servers.counters import Server
+from simulator.servers.counters import Entry, Server, Sightings
 from simulator.servers.polls import What
 from simulator.servers.server_log import Served
 from simulator.today import Today
@@ -122,7 +125,10 @@ class Live:
         is_due = (now + 1) // _PRINTED_EVERY_S > (since + 1) // _PRINTED_EVERY_S
         self._state.until = now
         if is_due and now > time() - _AT_ONCE_S:
-            for name, text in self.printed().items():
+            texts = self.printed()
+            if now % MINUTE_S < _PRINTED_EVERY_S:
+                texts |= self.printed_by_osts()
+            for name, text in texts.items():
                 _replace(self._folder / f"{name}.txt", text)
         self.save()
 
@@ -178,15 +184,7 @@ class Live:
         now = self._state.until
         plan, polled = self._today.plan, now + PRINTED_AHEAD_S
         version = plan.faults.version_at(site.MDS, now)
-        server = Server(polls.kept_s(plan, What.MDT), failures_until=story.UPGRADED)
-        [entries] = counters.entries_by_poll(
-            (
-                sightings
-                for source in self._today.sources(polled - server.kept_s, polled)
-                for sightings in counters.mdt_sightings(source, np.array([polled]), server)
-            ),
-            1,
-        )
+        entries = self._entries(counters.mdt_sightings)
         whole = md_stats.mdt(
             site.MDT,
             polled * MICROSECONDS,
@@ -214,6 +212,33 @@ class Live:
             "squeue": squeue.text(waiting, now),
             "sacct": sacct.text(job for job in there if _is_over(job, now)),
         }
+
+    def printed_by_osts(self) -> dict[str, str]:
+        """Return the current job_stats of the OSTs, by server."""
+        return {
+            oss: "".join(
+                job_stats.ost(
+                    ost,
+                    self._entries(partial(counters.ost_sightings, ost=site.OSTS.index(ost))),
+                )
+                for ost in osts
+            )
+            for oss, osts in site.OSTS_OF_OSS.items()
+        }
+
+    def _entries(self, sightings_of: Callable[..., Iterable[Sightings]]) -> list[Entry]:
+        """Return the content of a target's job_stats."""
+        polled = self._state.until + PRINTED_AHEAD_S
+        server = Server(polls.kept_s(self._today.plan, What.MDT), failures_until=story.UPGRADED)
+        [entries] = counters.entries_by_poll(
+            (
+                sightings
+                for source in self._today.sources(polled - server.kept_s, polled)
+                for sightings in sightings_of(source, polls=np.array([polled]), server=server)
+            ),
+            1,
+        )
+        return entries
 
     def _since_export(self, now: int) -> int:
         """Return the start of sacct's interval: for an hour after a pause it includes the pause."""

@@ -43,6 +43,8 @@ _BUSY_AFTER_S = 10 * MINUTE_S  # a storm's onset
 # Operations per second, each for an equal part of the time.
 _STORM_RATES = (6_700, 6_900, 6_800, 6_800, 6_400, 6_700, 6_400, 6_600, 6_700, 6_300, 5_500, 3_000)
 _STORM_LASTS_S = 3 * MINUTE_S
+# Factors of the rates, of each storm and of each of its parts: a storm stays above the knee.
+_STRENGTHS, _UNEVENNESS = (0.97, 1.3), (0.97, 1.03)
 _STORM_MIX = {"open": 0.46, "getattr": 0.43, "close": 0.08, "getxattr": 0.03}
 _BUSY_RATES = (1_100,)
 _BUSY_LASTS_S = 6 * MINUTE_S
@@ -237,7 +239,10 @@ class Today:
             nodes=np.arange(_NODES_EACH) + act.first_node,
             busy_share=0.2,
         )
-        return Event(job, onset, end, act.rates, act.mix)
+        chance = self._chance(act.kind.value, n)
+        strengths = chance.uniform(*_STRENGTHS) * chance.uniform(*_UNEVENNESS, len(act.rates))
+        rates = tuple((strengths * act.rates).astype(int).tolist())
+        return Event(job, onset, end, rates, act.mix)
 
     def _new_source(self, job: Job) -> Source:
         return behaviour.source(job, self._chance(f"behaviour on {job.cluster}", job.number))

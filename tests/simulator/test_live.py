@@ -10,8 +10,9 @@ import pytest
 
 from collectors.agent import config
 from simulator import feeds, live, site
+from simulator.batch.jobs import Kind
 from simulator.live import Live, State
-from simulator.today import Today
+from simulator.today import KNEE_PER_S, Today
 from tests.simulator.reading import RPC
 
 NOON = 1_763_812_800  # 2025-11-22
@@ -120,6 +121,25 @@ def test_a_pilot_is_recorded_when_it_ends(pass_time, tmp_path):
     assert (tmp_path / f"panda/{pilot.number}.json").exists()
     records = "".join(file.read_text() for file in (tmp_path / "pbs").iterdir())
     assert f";E;{pilot.number}." in records
+
+
+def test_storms_differ_and_exceed_the_capacity():
+    events = Today(1, NOON, NOON, 1).events(NOON, NOON + 4 * HOUR)
+    storms = [event.rates for event in events if event.job.kind is Kind.STORM]
+
+    assert len(set(map(sum, storms))) == len(storms) > 10
+    assert all(sum(rates) / len(rates) > 1.1 * 5_500 for rates in storms)
+    assert all(max(rates) > KNEE_PER_S for rates in storms)
+
+
+def test_the_counters_of_osts_are_printed_each_minute(pass_time, tmp_path):
+    pass_time(120)
+
+    for oss, osts in site.OSTS_OF_OSS.items():
+        text = (tmp_path / f"{oss}.txt").read_text()
+        assert re.findall(r"obdfilter\.(\S+)\.job_stats", text) == list(osts)
+        assert "read_bytes" in text
+        assert "write_bytes" in text
 
 
 def test_repeated_queries_agree_and_no_node_is_shared():
