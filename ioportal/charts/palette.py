@@ -76,8 +76,8 @@ def colours(kinds: list[str]) -> dict[str, str]:
 def principals(names: list[str]) -> dict[str, str]:
     """Assign each principal a separate token.
 
-    The browser maps these tokens to hues (static/js/charts.js), so that a principal has one colour
-    in all charts and tables of a page and keeps it when ranks change.
+    The browser maps these tokens to hues (static/js/charts.js), by rank in the tables of the page:
+    a principal has one colour in all charts and tables and keeps it when ranks change.
     """
     return {name: REST if name == ALL_OTHERS else f"{PRINCIPAL}{name}" for name in names}
 

@@ -14,7 +14,7 @@ from ioportal.analysis.impact import WINDOW
 from ioportal.analysis.slowness import TIMES
 from ioportal.analysis.timelines import Steps
 from ioportal.charts.labels import kind_of
-from ioportal.charts.palette import HUES, REST
+from ioportal.charts.palette import REST, principals
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting.formatting import step_of
 from ioportal.reporting.impacts import OUTERMOST, names_of
@@ -87,7 +87,7 @@ def export_url(server: Server, window: TimeRange) -> str:
 
 
 def _chart(server: Server, causes: list[str], width: timedelta) -> Chart:
-    tokens = {USUAL: "--line-strong", UNASSIGNED: REST, **dict(zip(causes, HUES, strict=False))}
+    tokens = {**principals(causes), USUAL: "--line-strong", UNASSIGNED: REST}
     return Chart(
         f"request-times-{server.pk}",
         f"Request times of {server.name}, by cause",

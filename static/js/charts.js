@@ -30,10 +30,10 @@
   const PRINCIPAL = "--principal:"; // prefix of a name, as in charts/palette.py
   const principals = new Map(); // name to hue, for principals on the page
 
-  // A principal keeps its hue when ranks change; hues of removed principals are reused.
+  // A principal has one hue in all charts and tables of the page. It keeps it when ranks change; hues of removed principals are reused.
   function recolour() {
     const swatches = [...document.querySelectorAll("[data-principal]")];
-    const names = new Set(swatches.map((swatch) => swatch.dataset.principal));
+    const names = new Set([...swatches.map((swatch) => swatch.dataset.principal), ...drawnPrincipals()]);
     for (const name of principals.keys()) if (!names.has(name)) principals.delete(name);
     const free = hues().filter((hue) => ![...principals.values()].includes(hue));
     for (const name of names) {
@@ -42,6 +42,16 @@
     for (const swatch of swatches) {
       swatch.setAttribute("fill", `var(${principals.get(swatch.dataset.principal)})`);
     }
+  }
+
+  // Names in charts, which need not be in a table.
+  function drawnPrincipals() {
+    return [...document.querySelectorAll("[data-plot]")].flatMap((plot) =>
+      figureOf(plot)
+        .data.map((trace) => trace.marker?.color)
+        .filter((token) => typeof token === "string" && token.startsWith(PRINCIPAL))
+        .map((token) => token.slice(PRINCIPAL.length)),
+    );
   }
 
   function hues() {

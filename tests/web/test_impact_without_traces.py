@@ -219,6 +219,7 @@ def test_request_times_are_divided_by_cause(as_staff):
     slow = [row for row in export["rows"] if row["alice"]]
 
     assert "Request times of mds1, by cause" in page
+    assert '"--principal:alice"' in page  # coloured as in the other charts of a page
     assert "Request times of mds1, by cause" in text_of(as_staff.get(f"/servers/mds1/{RANGE}"))
     assert "up to 24 hours" in text_of(as_staff.get("/servers/mds1/?last=7d"))
     assert {"usual", "alice", "dave", "no single cause"} <= set(export["rows"][0])
