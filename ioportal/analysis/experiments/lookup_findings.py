@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.experiments.search_paths import FirstPlace, Saving, Searches
 
 _MIN_FAILED_SHARE = 0.05  # of an area's look-ups: fewer are no problem
+_MIN_FAILED = 20  # look-ups: fewer cost nothing, whatever their share
 _LARGE_SAVING = 0.1  # of an area's look-ups
 _CURRENT = "."  # entry of relative paths whose folder is unknown
 
@@ -98,11 +99,20 @@ def findings(arms: list[TracedArm]) -> list[str]:
     texts += _working_directory(first)
     texts += [_blocked(saving) for saving in first.savings if saving.blocked and saving.removed]
     texts += [text for arm in arms[1:] for text in _changes(first, arm)]
-    return texts or ["Few look-ups on shared storage fail: cleaner search paths would save little."]
+    return texts or [_few(first)]
+
+
+def _few(arm: TracedArm) -> str:
+    text = "Few look-ups on shared storage fail: cleaner search paths would save little."
+    on_node = arm.areas.filter(pl.col("area").is_in(sorted(NODE_AREAS)))["failed"].sum()
+    if on_node < _MIN_FAILED:
+        return text
+    return f"{text} {on_node:,} look-ups on the node itself fail; they load no shared storage."
 
 
 def _is_problem(saving: Saving) -> bool:
-    return bool(saving.removed) or saving.failed >= _MIN_FAILED_SHARE * saving.look_ups
+    is_frequent = saving.failed >= _MIN_FAILED_SHARE * saving.look_ups
+    return saving.failed >= _MIN_FAILED and (bool(saving.removed) or is_frequent)
 
 
 def _area(saving: Saving) -> str:

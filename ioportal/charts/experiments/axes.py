@@ -15,12 +15,14 @@ if TYPE_CHECKING:
 
 _HEIGHT = 320
 _MARGIN = {"l": 70, "r": 16, "t": 34, "b": 56}
-_ROW = 34  # pixels of a category
+_ROW, _LINE = 18, 16  # pixels of a category without text, and of each line of its text
 
 
-def layout(xaxis: Figure, yaxis: Figure, *, rows: int = 0, **more: Any) -> Figure:
-    """Return the layout of a chart; with `rows` categories its height follows from them."""
-    height = rows * _ROW + _MARGIN["t"] + _MARGIN["b"] if rows else _HEIGHT
+def layout(xaxis: Figure, yaxis: Figure, *, rows: Sequence[str] = (), **more: Any) -> Figure:
+    """Return the layout of a chart; its height has room for the texts of `rows`, categories."""
+    lines = max((text.count("<br>") + 1 for text in rows), default=0)
+    room = len(rows) * (_ROW + lines * _LINE) + _MARGIN["t"] + _MARGIN["b"]
+    height = room if rows else _HEIGHT
     return {
         "height": height,
         "margin": dict(_MARGIN),

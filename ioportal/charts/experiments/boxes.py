@@ -60,7 +60,7 @@ def figure(quantity: tuple[str, str], boxes: Sequence[Box]) -> Figure:
             "categoryorder": "array",
             "categoryarray": [category_text(box.name) for box in boxes],
         },
-        rows=len(boxes),
+        rows=[category_text(box.name) for box in boxes],
         boxmode="overlay",
     )
     return {"data": data, "layout": {**drawn, "showlegend": len(groups) > 1}}

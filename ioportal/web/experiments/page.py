@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ioportal.web.experiments.sections.section import Export, Section
 
 _REJECTS_SHOWN = 5
-_FINDINGS_SHOWN = 3  # of each section, at the head of the page
 
 
 class ExperimentPage:
@@ -69,14 +68,10 @@ class ExperimentPage:
         sections = (section(self) for section in SECTIONS)
         return [section for section in sections if section.is_present]
 
-    @cached_property
-    def findings(self) -> list[tuple[Section, list[str]]]:
-        """The first conclusions of each section."""
-        return [
-            (section, section.findings[:_FINDINGS_SHOWN])
-            for section in self.sections
-            if section.findings
-        ]
+    @property
+    def has_findings(self) -> bool:
+        """Whether some section has a conclusion."""
+        return any(section.findings for section in self.sections)
 
     @property
     def loading(self) -> UploadQuerySet:

@@ -7,7 +7,12 @@ import pytest
 
 from collectors.experiments import strace
 from collectors.source import Source
-from ioportal.analysis.experiments import lookups, search_paths, storage_areas
+from ioportal.analysis.experiments import (
+    lookup_findings,
+    lookups,
+    search_paths,
+    storage_areas,
+)
 from ioportal.analysis.experiments.system_calls import Totals
 from simulator.experiments import strace as simulated
 
@@ -235,3 +240,19 @@ def test_the_timeline_begins_with_the_first_interval():
     )
 
     assert lookups.timeline(windows, 60).rows() == [(0, "open", 3, 4), (60, "stat", 0, 5)]
+
+
+def test_findings_from_a_few_look_ups_do_not_lead():
+    calls = rows(
+        [("openat", f"/nfs/home/a/lib{n}.so", "ENOENT") for n in range(2)]
+        + [("openat", f"/usr/lib/lib{n}.so", "ENOENT") for n in range(584)]
+        + [("openat", f"/lustre/a/{n}", "") for n in range(100)]
+    )
+    prefixes = {"/nfs": "NFS", "/usr": storage_areas.SYSTEM, "/lustre": storage_areas.LUSTRE}
+    arm = lookup_findings.TracedArm("own", 1, lookups.look_ups(calls, prefixes), prefixes)
+
+    [finding] = lookup_findings.findings([arm])
+    assert finding == (
+        "Few look-ups on shared storage fail: cleaner search paths would save little. "
+        "584 look-ups on the node itself fail; they load no shared storage."
+    )

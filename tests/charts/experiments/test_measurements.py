@@ -9,6 +9,7 @@ from ioportal.analysis.load_ramp import Interval
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.experiments import boxes, heat, output, steps
 from ioportal.charts.experiments import scaling as scaling_chart
+from ioportal.charts.labels import FONT_SIZE
 
 SCALES = np.repeat([1.0, 10.0, 100.0], 4)
 
@@ -48,6 +49,18 @@ def test_boxes_keep_the_order_of_their_categories():
     assert drawn["layout"]["yaxis"]["categoryarray"] == ["a, write", "a, read", "b, write"]
     assert [trace["name"] for trace in drawn["data"]] == ["write", "read"]
     assert drawn["data"][0]["median"] == [3, 3]
+
+
+def test_boxes_have_room_for_all_lines_of_their_names():
+    name = "candidate, write, 64 nodes, MPIIO, shared file, random offsets, 4 MiB transfers"
+    drawn = boxes.figure(
+        ("Bandwidth", "bytes/s"), [boxes.Box(f"{name} {n}", "", [1, 2, 3, 4, 5]) for n in range(9)]
+    )
+
+    lines = drawn["layout"]["yaxis"]["categoryarray"][0].count("<br>") + 1
+    margin = drawn["layout"]["margin"]
+    assert lines == 5
+    assert drawn["layout"]["height"] - margin["t"] - margin["b"] >= 9 * lines * FONT_SIZE * 1.3
 
 
 def test_small_heat_maps_have_texts():

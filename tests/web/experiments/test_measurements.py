@@ -95,6 +95,8 @@ def test_results_of_ior_are_compared_by_test(load, rows):
     assert (write["operation"], write["nodes"], write["runs"]) == ("write", "2.0", "2")
     assert float(write["mean_bytes_per_s"]) == 768 * 1024**2
     assert "Scaling" not in page
+    assert page.count("Highest mean read bandwidth") == 1  # at the head alone
+    assert "Metrics by arm" not in page  # writes and reads have no common median
 
 
 def test_output_performance_finds_what_was_simulated(as_alice, send, rows):

@@ -46,7 +46,7 @@ def test_the_figures_of_ral_stand_next_to_each_other(as_alice, load):
 def test_the_block_of_fnal_supports_no_conclusion(as_alice, load):
     words = words_of(as_alice.get(load(FNAL, "FNAL")))
 
-    assert "Storage timing : original and improved have identical counters" in words
+    assert "Storage timing : Doubt: original and improved have identical counters" in words
     assert "no conclusion on storage is possible" in words
 
 

@@ -19,10 +19,11 @@ from ioportal.reporting.comparison_conclusions import by_change
 from ioportal.reporting.comparison_sentences import sentence
 from ioportal.reporting.formatting import significant
 from ioportal.studies.models import Run
+from ioportal.web.experiments.sections.run_figures import IOR_LABEL, is_of_ior
 from ioportal.web.experiments.sections.section import Export, Section
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ioportal.analysis.comparison.results import Comparison, Effect
     from ioportal.analysis.metrics import Metric
@@ -72,6 +73,11 @@ class ArmRow:
         return sentence(self.metric, self.effect) if self.effect else ""
 
 
+def _metrics(runs: Iterable[Run]) -> list[Metric]:
+    """Return the metrics of some runs, in order of their names."""
+    return [run_metric(name) for name in sorted({name for run in runs for name in run.metrics})]
+
+
 class Runs(Section):
     """Metrics of all runs, arm by arm."""
 
@@ -85,11 +91,20 @@ class Runs(Section):
         return bool(self.page.runs)
 
     @cached_property
-    def metrics(self) -> list[Metric]:
-        """The metrics of any run, in order of their names."""
+    def _measured(self) -> list[tuple[Arm, list[Run]]]:
+        """The runs of each arm; those of IOR only if all did one operation."""
+        operations = {run.labels[IOR_LABEL] for run in self.page.runs if is_of_ior(run)}
+        if len(operations) <= 1:
+            return self.page.runs_by_arm
         return [
-            run_metric(name) for name in sorted({n for run in self.page.runs for n in run.metrics})
+            (arm, [run for run in runs if not is_of_ior(run)])
+            for arm, runs in self.page.runs_by_arm
         ]
+
+    @cached_property
+    def metrics(self) -> list[Metric]:
+        """The metrics of the table."""
+        return _metrics(run for _, runs in self._measured for run in runs)
 
     @cached_property
     def _values(self) -> list[tuple[Arm, dict[str, np.ndarray[Any, np.dtype[np.float64]]]]]:
@@ -104,7 +119,7 @@ class Runs(Section):
                     for metric in self.metrics
                 },
             )
-            for arm, runs in self.page.runs_by_arm
+            for arm, runs in self._measured
         ]
 
     @cached_property
@@ -271,14 +286,15 @@ class Runs(Section):
 
     @property
     def _list_header(self) -> tuple[str, ...]:
-        names = (metric.name for metric in self.metrics)
+        names = (metric.name for metric in _metrics(self.page.runs))
         labels = (f"label:{name}" for name in self._label_names)
         return ("run", "arm", "state", "started_at", "scale", "events", *labels, *names)
 
     def _list_rows(self) -> Iterator[tuple[Any, ...]]:
+        metrics = _metrics(self.page.runs)
         for run in self.page.runs:
             yield (
                 *(run.name, run.arm.name, run.state, run.started_at, run.scale, run.events),
                 *(run.labels.get(name) for name in self._label_names),
-                *(run.metrics.get(metric.name) for metric in self.metrics),
+                *(run.metrics.get(metric.name) for metric in metrics),
             )

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ioportal.web.experiments.page import ExperimentPage
 
 
+_AT_HEAD = 3  # findings of each section
+
+
 @dataclass(frozen=True)
 class Export:
     """Rows to download."""
@@ -47,7 +50,17 @@ class Section(ABC):
     @property
     @abstractmethod
     def findings(self) -> list[str]:
-        """Conclusions in sentences, the most important first; also at the head of the page."""
+        """Conclusions in sentences, the most important first."""
+
+    @property
+    def first_findings(self) -> list[str]:
+        """The findings at the head of the page."""
+        return self.findings[:_AT_HEAD]
+
+    @property
+    def further_findings(self) -> list[str]:
+        """The findings in the section itself."""
+        return self.findings[_AT_HEAD:]
 
     @cached_property
     def parts(self) -> list[Part]:

@@ -144,7 +144,7 @@ class StorageTiming(Section):
     @cached_property
     def findings(self) -> list[str]:
         """The observations in sentences."""
-        return [each.text for each in self.observations]
+        return [f"{'Doubt: ' if each.is_doubt else ''}{each.text}" for each in self.observations]
 
     @cached_property
     def rows(self) -> list[Row]:
