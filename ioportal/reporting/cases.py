@@ -50,6 +50,7 @@ class Figures:
     recent: int = 0  # flags with data in the latest `TREND_SPAN`
     before: int = 0  # flags in the span before
     suppressed: int = 0  # flags on data of insufficient quality
+    ended: int = 0  # flags on jobs whose finding no longer applies
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,10 @@ class CaseSummary:
         if not self.figures.recent:
             last = timezone.localtime(self.case.until)
             year = "" if last.year == timezone.localtime().year else f" {last.year}"
-            return f"none in the latest {days} days; last on {last.day} {last:%b}{year}"
+            date = f"{last.day} {last:%b}{year}"
+            if self.case.until > timezone.now() - TREND_SPAN:
+                return f"none that still applies; latest data on {date}"
+            return f"none in the latest {days} days; last on {date}"
         return (
             f"{self.figures.recent:,} in the latest {days} days, "
             f"{self.figures.before:,} in the {days} days before"
@@ -210,18 +214,19 @@ def _figures(cases: list[Case], flags: FlagQuerySet) -> dict[int, Figures]:
             before=Count("pk", filter=Q(until__lte=latest, until__gt=earlier)),
         )
     )
-    suppressed = dict(
-        flags.exclude(suppression_reasons=[]).values_list("case").annotate(Count("pk"))
+    stored = flags.values_list("case").annotate(
+        count=Count("pk"), suppressed=Count("pk", filter=~Q(suppression_reasons=[]))
     )
     by_case: dict[int, dict[str, Any]] = {row["case"]: {**row} for row in counted}
     adds_up = {case.pk for case in cases if case.definition and case.definition.adds_up}
     figures = {}
-    for case in by_case.keys() | suppressed.keys():
+    for case, count, suppressed in stored:
         row = by_case.get(case, {})
         row.pop("case", None)
         if case not in adds_up:
             row["total"] = None
-        figures[case] = Figures(**row, suppressed=suppressed.get(case, 0))
+        ended = count - suppressed - row.get("flags", 0)
+        figures[case] = Figures(**row, suppressed=suppressed, ended=ended)
     return figures
 
 

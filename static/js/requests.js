@@ -29,6 +29,12 @@
     showFailure(`Server error ${status}; the page is unchanged. Try again, or reload the page.`);
   });
 
+  // A part of the page with an address of its own does not name the page.
+  document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    const { pathname } = new URL(detail.xhr.responseURL);
+    if (pathname !== location.pathname) detail.ignoreTitle = true;
+  });
+
   // Fields are not replaced by the response to their form, so their validity is updated here.
   document.addEventListener("htmx:afterSettle", () => {
     for (const field of document.querySelectorAll("form .field")) {

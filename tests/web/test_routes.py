@@ -1,5 +1,6 @@
 """Who may open which address: every route and method by every kind of visitor."""
 
+import re
 from enum import Enum
 
 import pytest
@@ -349,6 +350,31 @@ def test_every_visitor_opens_only_permitted_routes(visitors, page_names, visitor
     }
 
     assert outcomes == expected
+
+
+def test_the_title_of_a_page_names_its_heading(visitors, page_names):
+    differing, headings = [], 0
+    for _, address, access in TABLE:
+        visitor = "sam" if A.USERS in access.values() or A.STAFF in access.values() else "alice"
+        answer = visitors(visitor, "GET", address.format_map(page_names))
+        if answer.status_code != 200 or not answer["Content-Type"].startswith("text/html"):
+            continue
+        page = b"".join(answer).decode()
+        title, heading = (
+            " ".join(re.sub(r"<[^>]+>", " ", match[1]).split()) if match else ""
+            for match in (
+                re.search(rf"<{name}\b[^>]*>(.*?)</{name}>", page, re.DOTALL)
+                for name in ("title", "h1")
+            )
+        )
+        headings += bool(heading)
+        name = title.partition(" · ioportal")[0]
+        is_same = name in heading or heading in name or name.split()[:2] == heading.split()[:2]
+        if heading and not is_same:
+            differing.append((address, title, heading))
+
+    assert not differing
+    assert headings > 40
 
 
 def test_exports_accept_tokens_with_the_rights_of_their_users(visitors, page_names):

@@ -187,6 +187,16 @@ def test_a_case_without_recent_flags_says_when_the_last_one_was(as_staff, new_fl
     )
 
 
+def test_a_case_without_current_flags_says_so(as_staff, new_flag):
+    now = timezone.now()
+    case = new_flag(since=now, until=now, ended_at=now, ending="Below the thresholds.").case
+    Case.objects.update(until=now)
+
+    words = words_of(as_staff.get(f"/cases/{case.pk}/"))
+    assert "Flags no current flag, 1 ended" in words
+    assert f"none that still applies; latest data on {now.day} {now:%b}" in words
+
+
 def test_figures_are_over_the_flags_that_a_user_may_see(client, bob, new_job, new_flag):
     flag = new_flag()
     new_flag(new_job(project="OTHER"), value=5e6)
