@@ -22,8 +22,9 @@ _WRITTEN_EVERY_S = 1.0
 _VALID_S = 15.0  # a busy machine writes late
 _RATE_OVER_S = 120.0
 _LONGEST = 200  # characters
-_MINUTE_S = 60
-_KNOWN_AFTER = 0.01  # share after which the time left can be estimated
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
+_KNOWN_AFTER_S = 60.0  # of work at a steady rate: then the time left can be estimated
+_STEADY = 2.0  # times faster or slower in the second half of that time, at most
 
 
 @dataclass
@@ -82,11 +83,22 @@ class Progress:
 
     @property
     def _left(self) -> str:
-        if self._share < _KNOWN_AFTER or not self._rate:
+        if not self._is_steady:
             return ""
         return f", about {_duration((self.total - self.done) / self._rate)} left"
 
-    def _mark(self) -> None:
+    @property
+    def _is_steady(self) -> bool:
+        now = time.monotonic()
+        begin, done = self._marks[0]
+        middle, half = min(self._marks, key=lambda mark: abs(mark[0] - (begin + now) / 2))
+        if now - begin < _KNOWN_AFTER_S or not begin < middle < now or half == done:
+            return False
+        earlier, later = (half - done) / (middle - begin), (self.done - half) / (now - middle)
+        return earlier / _STEADY <= later <= earlier * _STEADY
+
+    def mark(self) -> None:
+        """Note the time and the work done, from which the rate follows."""
         now = time.monotonic()
         self._marks.append((now, self.done))
         while self._marks[1][0] <= now - _RATE_OVER_S:
@@ -94,7 +106,7 @@ class Progress:
 
     def _write_until_stopped(self) -> None:
         while not self._stop.is_set():
-            self._mark()
+            self.mark()
             new = FILE.with_suffix(".new")
             new.write_text(json.dumps({"text": self.text(), "status": self.status()}))
             new.replace(FILE)
@@ -112,7 +124,10 @@ def current_text() -> str:
 
 
 def _duration(seconds: float) -> str:
-    minutes = round(seconds / _MINUTE_S)
-    if not minutes:
+    if seconds < _MINUTE_S / 2:
         return f"{seconds:.0f} s"
+    for size, unit in ((_DAY_S, "days"), (_HOUR_S, "hours")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    minutes = round(seconds / _MINUTE_S)
     return f"{minutes} minutes" if minutes > 1 else "a minute"

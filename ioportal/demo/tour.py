@@ -19,6 +19,7 @@ from ioportal.telemetry.models import ImpactWindow
 
 _WEEK_JOBS = 1_175
 _MANY_OPERATIONS = 2_000_000
+_COMPARED = "metadata_operations_per_node"  # metric of the charts
 _LATEST = timedelta(hours=2)
 _CACHED_S = 30  # searching the year takes most of a second
 _BEFORE_STORM, _AFTER_STORM = timedelta(minutes=15), timedelta(minutes=1)
@@ -87,9 +88,9 @@ def _stops() -> list[Stop]:
         ),
         Stop(
             "Before and after the search-path fix",
-            "Operations per job of the same campaign, two days before and ten days after.",
+            "The same campaign, ten days before its search paths were cleaned and ten days after.",
             _compared(
-                _period("2017-08-17T08:00", "2017-08-19T08:00"),
+                _period("2017-08-07T08:00", "2017-08-17T08:00"),
                 _period("2017-08-19T08:00", "2017-08-29T08:00"),
             ),
         ),
@@ -164,8 +165,8 @@ def _compared(before: Period, after: Period) -> str:
     with_statistics = Job.objects.filter(statistics__opens__isnull=False)
     if not all(with_statistics.filter(**part.started).exists() for part in (before, after)):
         return ""
-    other = f"{reverse('job_list')}?{urlencode(after.pilots)}"
-    return f"{reverse('populations')}?{urlencode({**before.pilots, 'compare': other})}"
+    query = [("arm", urlencode(arm.pilots)) for arm in (before, after)]
+    return f"{reverse('compare')}?{urlencode([*query, ('metric', _COMPARED)])}"
 
 
 def _mail() -> str:

@@ -23,7 +23,7 @@ HEADINGS = {
     "The storm now": "Overview",
     "The job that does 2 million operations": "2017-07-06T10:00-0",
     "The week of 1,175 jobs": "hepprod",
-    "Before and after the search-path fix": "hepprod",
+    "Before and after the search-path fix": "Compare",
     "Who was flagged, and why": "Excessive metadata operations",
     "The mail that the storm produced": "Slows down other jobs",
     "Is the data trustworthy": "Coverage",
@@ -37,7 +37,7 @@ def _story(heavy_job, tmp_path, monkeypatch):
     anvil = Cluster.objects.get(name="anvil")
     [crisis] = pilots(anvil, "2017-07-06T10:00", 1, 1_100_000)
     pilots(anvil, "2016-10-25T00:10", 1_175, 10)
-    pilots(anvil, "2017-08-18T10:00", 2, 1_500)
+    pilots(anvil, "2017-08-10T10:00", 2, 1_500)
     pilots(anvil, "2017-08-20T10:00", 3, 700)
     mail = EmailMessage()
     mail["Subject"], mail["To"] = "Slows down other jobs: your jobs", "alice@example.org"

@@ -16,10 +16,15 @@ def loading(tmp_path, monkeypatch):
     monkeypatch.setattr(progress, "FILE", tmp_path / "progress.json")
     work = Progress("Simulating a year before loading it")
     assert work.text() == "Simulating a year before loading it."
+    begun = time.monotonic()
+    clock = [begun]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     work.begin("Loading the simulated year", total=300_000_000)
-    work.done = 100_000_000
-    clock = time.monotonic() + 120
-    monkeypatch.setattr(progress.time, "monotonic", lambda: clock)
+    for _ in range(12):
+        assert ("left" in work.text()) == (clock[0] >= begun + 60)
+        clock[0] += 10
+        work.done += 100_000_000 // 12
+        work.mark()
     with work:
         while not progress.FILE.exists():
             time.sleep(0.01)
@@ -58,3 +63,31 @@ def test_the_progress_of_a_killed_process_is_not_shown(tmp_path, monkeypatch):
     os.utime(progress.FILE, (an_hour_ago, an_hour_ago))
 
     assert progress.current_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("total", "left"),
+    [(6_000, "98 minutes"), (10_000, "3 hours"), (75_000, "21 hours"), (800_000, "9 days")],
+)
+def test_long_times_are_in_hours_and_days(monkeypatch, total, left):
+    clock = [time.monotonic()]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    work = Progress("Loading", total=total)
+    for _ in range(9):
+        clock[0] += 10
+        work.done += 10
+        work.mark()
+
+    assert work.text().endswith(f", about {left} left.")
+
+
+def test_a_rate_that_varies_has_no_estimate(monkeypatch):
+    clock = [time.monotonic()]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    work = Progress("Loading", total=10_000)
+    for second in range(100):
+        clock[0] += 1
+        work.done += 1 if second < 50 else 3
+        work.mark()
+
+    assert work.text() == "Loading: 2 %."

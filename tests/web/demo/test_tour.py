@@ -37,7 +37,7 @@ def test_links_lead_to_the_jobs_of_the_story(demo, cluster, as_staff):
     pilots(cluster, "2016-10-25T00:10", 1_174, 10)
     before_last = urls()
     pilots(cluster, "2016-10-31T23:00", 1, 10)
-    pilots(cluster, "2017-08-18T10:00", 2, 1_500)
+    pilots(cluster, "2017-08-10T10:00", 2, 1_500)
     pilots(cluster, "2017-08-20T10:00", 3, 700)
     links = urls()
     compared = words_of(as_staff.get(links["Before and after the search-path fix"]))
@@ -47,7 +47,6 @@ def test_links_lead_to_the_jobs_of_the_story(demo, cluster, as_staff):
     assert "1,175 jobs" in words_of(as_staff.get(links["The week of 1,175 jobs"]))
     assert "2 jobs" in compared
     assert "3 jobs" in compared
-    assert "shares" in compared
 
 
 def test_the_case_of_the_tour_is_unresolved_and_the_worst(demo, new_case, new_job):
