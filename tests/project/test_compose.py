@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -16,6 +15,17 @@ from scripts import serve
 
 PROJECT = Path(__file__).parents[2]
 PORTAL_SERVICES = ("migrate", "web", "worker", "outward-worker", "beat")
+SETTINGS, README, EXAMPLE = (
+    PROJECT / name for name in ("ioportal/settings.py", "README.md", "deploy/ioportal.env")
+)
+VARIABLE = re.compile(r"`((?:IOPORTAL|DATABASE)_\w+)`")
+FIXED = {
+    "DATABASE_URL",
+    "DATABASE_URL_PASSWORD_FILE",
+    "IOPORTAL_BROKER_URL",
+    "IOPORTAL_SECRET_KEY_FILE",
+    "IOPORTAL_DATABASE_FOLDERS",
+}
 SHOW_SETTINGS = """
 from ioportal import settings
 
@@ -29,18 +39,13 @@ def services():
     return yaml.safe_load((PROJECT / "docker-compose.yml").read_text())["services"]
 
 
-def with_defaults(environment):
-    """The environment in compose on a machine without settings."""
-    return {name: re.sub(r"\$\{\w+:-(.*?)\}", r"\1", value) for name, value in environment.items()}
-
-
 @pytest.mark.parametrize("name", PORTAL_SERVICES)
 def test_the_settings_accept_the_environment_of_compose(services, name, tmp_path):
     (tmp_path / "secret_key").write_text("a-key")
     (tmp_path / "db_password").write_text("a-password")
     environment = {
         variable: value.replace("/run/secrets", str(tmp_path)).replace("/database", str(tmp_path))
-        for variable, value in with_defaults(services[name]["environment"]).items()
+        for variable, value in services[name]["environment"].items()
     }
 
     output = subprocess.run(
@@ -55,12 +60,19 @@ def test_the_settings_accept_the_environment_of_compose(services, name, tmp_path
     assert output.stdout.split() == ["a-key", "db", "a-password", "redis://valkey:6379/0"]
 
 
-@pytest.mark.parametrize("name", PORTAL_SERVICES)
-def test_compose_sets_no_variable_that_the_settings_do_not_read(services, name):
-    read = (PROJECT / "ioportal/settings.py").read_text()
+def test_every_setting_is_documented_and_reaches_the_containers(services):
+    read = set(re.findall(r'"((?:IOPORTAL|DATABASE)_\w+)"', SETTINGS.read_text()))
+    documented = set(re.findall(r"^\| .*", README.read_text(), re.MULTILINE))
+    documented = {name for row in documented for name in VARIABLE.findall(row.split(" | ")[0])}
+    example = set(re.findall(r"^#?(\w+)=", EXAMPLE.read_text(), re.MULTILINE))
 
-    for variable in services[name]["environment"]:
-        assert f'"{re.sub("(_PASSWORD)?_FILE$", "", variable)}"' in read
+    in_files = re.compile("(_PASSWORD)?_FILE$")
+    assert {name if name in read else in_files.sub("", name) for name in documented} == read
+    assert example <= documented
+    for name in PORTAL_SERVICES:
+        # Compose sets what its own services determine, and nothing else: a value here wins.
+        assert services[name]["environment"].keys() == FIXED
+        assert services[name]["env_file"] == [{"path": "ioportal.env", "required": False}]
 
 
 @pytest.mark.parametrize("name", PORTAL_SERVICES)
@@ -98,13 +110,18 @@ def dockerfile_command():
     return json.loads(command[1].replace("\\\n", ""))
 
 
+def unit_command(name):
+    unit = (PROJECT / f"deploy/ioportal-{name}.service").read_text()
+    return shlex.split(re.search(r"^ExecStart=(.*)", unit, re.MULTILINE)[1].replace("%%", "%"))
+
+
 @pytest.mark.parametrize("name", ["web", "worker", "outward-worker", "beat"])
-def test_compose_and_checkout_run_the_same_programs(services, name):
+def test_compose_systemd_and_checkout_run_the_same_programs(services, name):
     command = services[name].get("command")
     in_compose = shlex.split(command) if command else dockerfile_command()
     served = serve.commands(8000)[name]
 
-    assert essential(in_compose) == essential(served)
+    assert essential(in_compose) == essential(unit_command(name)) == essential(served)
 
 
 @pytest.mark.parametrize("name", PORTAL_SERVICES)
@@ -118,10 +135,3 @@ def test_the_web_server_is_probed_for_readiness(services):
 
     assert "http://127.0.0.1:8000/readyz" in program
     compile(program, "healthcheck", "exec")
-
-
-def test_mails_are_caught_by_default(services):
-    port = urlsplit(with_defaults(services["web"]["environment"])["IOPORTAL_SMTP_URL"])
-
-    assert port.hostname == "mail"
-    assert services["mail"]["profiles"] == ["dev"]
