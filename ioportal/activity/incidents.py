@@ -13,9 +13,10 @@ from django.db.models import Q
 from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
 from ioportal.activity.impact_estimates import Estimate
 from ioportal.activity.models import Incident
-from ioportal.analysis.impact import Impact
+from ioportal.analysis.impact import REQUESTS, Impact
 from ioportal.analysis.impact import impact as impact_of
 from ioportal.analysis.impact import latency as latency_of
+from ioportal.analysis.impact import requests as requests_of
 from ioportal.analysis.slowness import Slowdown
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import ceil_to_window, floor_to_window
@@ -37,6 +38,7 @@ class Analysis:
     impact: Impact
     latency: pl.DataFrame  # columns of `analysis.impact.latency`
     slow: list[Slowdown]
+    requests: pl.DataFrame  # who is behind latency and slow intervals: `analysis.impact.REQUESTS`
 
 
 def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Analysis | None:
@@ -59,11 +61,13 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     parts = [measured, *(each.slow_windows() for each in estimates)]
     windows = pl.concat(parts, how="vertical_relaxed")
     impact = impact_of(windows, baseline, principal_windows.members(windows))
+    slow = _slowdowns(server_ids, start, end, usual, estimates)
     return Analysis(
         _source(measured, estimates),
         replace(impact, known_share=1.0) if windows.is_empty() else impact,
         latency_of(windows, baseline),
-        _slowdowns(server_ids, start, end, usual, estimates),
+        slow,
+        requests_of(windows, baseline, slow),
     )
 
 
@@ -134,6 +138,7 @@ def _figures(analysis: Analysis) -> dict[str, Any]:
         "groups": _stored_groups(analysis.impact.groups).to_dicts(),
         "latency": analysis.latency.to_dicts(),
         "slow": [asdict(interval) for interval in analysis.slow],
+        "requests": analysis.requests.to_dict(as_series=False),
     }
 
 
@@ -154,6 +159,7 @@ def _restored(figures: dict[str, Any]) -> Analysis:
         ),
         _frame(figures["latency"]),
         [Slowdown(**interval) for interval in slow],
+        _restored_requests(figures.get("requests", {})),
     )
 
 
@@ -170,6 +176,14 @@ def _restored_groups(groups: pl.DataFrame) -> pl.DataFrame:
         return groups
     names = job_groups.by_key(groups["principal_id"])
     return groups.join(names, on="principal_id", maintain_order="left")
+
+
+def _restored_requests(columns: dict[str, list[Any]]) -> pl.DataFrame:
+    """Return stored requests; figures stored without them show none of other users."""
+    if not columns:
+        return pl.DataFrame(schema=REQUESTS)
+    slow = [start and datetime.fromisoformat(start) for start in columns["slow"]]
+    return pl.DataFrame({**columns, "slow": slow}, schema=REQUESTS)
 
 
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:

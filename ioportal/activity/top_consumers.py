@@ -13,10 +13,14 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
 from django.db import connection
 from psycopg import sql
 
+from collectors.tables import UTC_US
+from ioportal.analysis.populations import coarse, hidden_sums
 from ioportal.telemetry import levels
+from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import IoWindow, Principal
 from ioportal.telemetry.sums import metadata_operations
 
@@ -106,11 +110,25 @@ _SELECTED = sql.SQL("""
 SELECT {bin}, p.layer, {sums} FROM ({rows}) w {layer} WHERE p.layer IS NOT NULL GROUP BY 1, 2, 3, 4
 """)
 _ALL = sql.SQL("SELECT {bin}, {sums} FROM ({rows}) w GROUP BY 1, 2, 3")
-# Users may see other jobs only in groups of ten or more.
-_UNSELECTED = sql.SQL("""
-SELECT {bin}, count(DISTINCT w.principal_id) FROM ({rows}) w {layer}
-WHERE p.layer IS NULL AND w.kind = %(JOB)s GROUP BY 1, 2, 3
+# What each owner has in the rest: other users' jobs are shown only as sums that hide their owners.
+_OWNERS_OF_REST = sql.SQL("""
+SELECT r.source, r.since, r.until, hashtextextended(coalesce(j.owner, r.kind || ':' || r.key), 0),
+    count(j.id), sum(r.amount), sum(r.timed), sum(r.service_us), sum(r.total_us)
+FROM (
+    SELECT {bin}, w.kind, w.principal_id, {sums} FROM ({rows}) w {layer}
+    WHERE p.layer IS NULL GROUP BY 1, 2, 3, 4, 5
+) r (source, since, until, kind, key, amount, timed, service_us, total_us)
+LEFT JOIN jobs_job j ON r.kind = %(JOB)s AND j.id = r.key
+GROUP BY 1, 2, 3, 4
 """)
+_BIN = {"source": pl.Int64(), "start": UTC_US, "end": UTC_US}
+_AMOUNTS = ("amount", "timed", "service_us", "total_us")
+_OWNERS = {
+    **_BIN,
+    "owner": pl.Int64(),  # a hash
+    "jobs": pl.Int64(),
+    **dict.fromkeys(_AMOUNTS, pl.Float64()),
+}
 _REACHING = sql.SQL("""
 SELECT min(start) FROM ({rows}) w
 WHERE "end" >= (%(reached)s::timestamptz[])[array_position(%(sources)s::integer[], source)]
@@ -144,13 +162,23 @@ class Bin(NamedTuple):
     timed: float
     service_us: float
     total_us: float
-    rest_jobs: int  # number of jobs in layer 0, if requested
+    # Whether the amount and the times could reveal a single owner: of layer 0, if requested.
+    is_hidden: bool = False
+    times_are_hidden: bool = False
 
     def within(self, start: datetime, end: datetime) -> Bin:
         """Return the part of operations in [start, end), which it intersects, at the same rate."""
         begin, stop = max(self.start, start), min(self.end, end)
         part = (stop - begin) / (self.end - self.start)
         return self._replace(start=begin, end=stop, amount=self.amount * part)
+
+    def rounded(self) -> Bin:
+        """Return its sums as users other than the owners may see them, without hidden times."""
+        shown = _AMOUNTS[:1] if self.times_are_hidden else _AMOUNTS
+        sums: Any = {
+            name: coarse(getattr(self, name)) if name in shown else 0.0 for name in _AMOUNTS
+        }
+        return self._replace(**sums)
 
 
 def rpc_amounts(rows: Rows, latest_from: datetime, latest_until: datetime) -> list[Amount]:
@@ -198,7 +226,7 @@ def bins(
     width: timedelta,
     origin: datetime,
     *,
-    count_rest: bool,
+    hide_owners: bool,
 ) -> list[Bin]:
     """Return sums by source, bin and layer; poll intervals are in the bins nearest to them.
 
@@ -208,7 +236,7 @@ def bins(
         layers: principals of the layers from 1 on; layer 0 is the rest.
         width: width of the bins.
         origin: the start of any bin.
-        count_rest: whether to count the jobs in layer 0.
+        hide_owners: whether to find the sums of layer 0 that could reveal a single owner.
     """
     selected = [(*principal, n) for n, layer in enumerate(layers, start=1) for principal in layer]
     kinds, ids, numbers = zip(*selected, strict=True) if selected else ((), (), ())
@@ -234,18 +262,28 @@ def bins(
     bins_of_layers = []
     if selected:
         rows_of_selected = _union(rows, _principal_filter(selected))
-        bins_of_layers = [Bin._make((*row, 0)) for row in read(_SELECTED, rows_of_selected)]
-    jobs = {row[:3]: row[3] for row in read(_UNSELECTED, _union(rows))} if count_rest else {}
+        bins_of_layers = [Bin(*row) for row in read(_SELECTED, rows_of_selected)]
+    hidden: dict[tuple[Any, ...], tuple[bool, bool]] = defaultdict(lambda: (False, False))
+    if hide_owners:
+        query = _OWNERS_OF_REST.format(rows=_union(rows), **form)
+        hidden = defaultdict(lambda: (True, True), _hidden(read_frame(query, _OWNERS, values)))
     rest = {row[:3]: list(row[3:]) for row in read(_ALL, _union(totals, columns=_NO_COLUMNS))}
     for layer_bin in bins_of_layers:
         sums = rest.setdefault(layer_bin[:3], [0.0] * 4)
         rest[layer_bin[:3]] = [a - b for a, b in zip(sums, layer_bin[4:8], strict=True)]
     # Rows that arrive between the statements must not make the rest negative.
     bins_of_rest = [
-        Bin._make((*key, 0, *(max(amount, 0.0) for amount in sums), jobs.get(key, 0)))
+        Bin._make((*key, 0, *(max(amount, 0.0) for amount in sums), *hidden[key]))
         for key, sums in rest.items()
     ]
     return sorted(bins_of_layers + bins_of_rest)
+
+
+def _hidden(owners: pl.DataFrame) -> dict[tuple[Any, ...], tuple[bool, bool]]:
+    """Return whether the amount and the times of each bin of the rest are hidden."""
+    hidden = hidden_sums(owners, list(_BIN), _AMOUNTS)
+    times = pl.any_horizontal(_AMOUNTS[1:])
+    return {row[:3]: row[3:] for row in hidden.select(*_BIN, _AMOUNTS[0], times).iter_rows()}
 
 
 def _principal_filter(selected: Collection[tuple[int, int, int]]) -> sql.Composed:

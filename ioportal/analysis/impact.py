@@ -16,7 +16,10 @@ import polars as pl
 from ioportal.analysis.accountability import MOMENT, PARTY_TIMES, accountable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
+
+    from ioportal.analysis.slowness import Slowdown
 
 WINDOW = timedelta(seconds=10)
 WINDOWS = {  # rows with the same key are summed
@@ -42,6 +45,16 @@ BASELINES = {
     "service": pl.Int64(),
     "opcode": pl.Int16(),
     "baseline_us": pl.Float64(),  # arrival to end of an RPC on a server with little load
+}
+REQUESTS = {  # of one principal, of one kind, in a slow interval or outside
+    "server": pl.Int64(),
+    "service": pl.Int64(),
+    "opcode": pl.Int16(),
+    "slow": pl.Datetime("us", "UTC"),  # start of the slow interval of the server; null: outside
+    "principal": pl.String(),
+    "rpcs": pl.Int64(),  # timed
+    "total_us": pl.Int64(),
+    "late_us": pl.Float64(),  # wait beyond the usual
 }
 MIN_BASELINE_WINDOWS = 1_000  # of a known baseline
 MAX_WAIT = timedelta(minutes=2)  # work up to this long before a window delays its RPCs
@@ -363,6 +376,49 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
         groups.sort(pl.col("impact_s").round(6), descending=True, maintain_order=True),
         known / timed if timed else 0.0,
         waited_us.item() / US_PER_S,
+    )
+
+
+def requests(
+    windows: pl.DataFrame, baseline: pl.DataFrame, slow: Sequence[Slowdown]
+) -> pl.DataFrame:
+    """Return who sent the requests of each kind, and of each slow interval.
+
+    Args:
+        windows: columns of `WINDOWS`.
+        baseline: columns of `BASELINES`.
+        slow: slow intervals; those of a server do not overlap.
+
+    Returns:
+        Columns of `REQUESTS`.
+    """
+    intervals = pl.DataFrame(
+        [(each.server, each.start, each.end) for each in slow],
+        schema={"server": pl.Int64, "slow": WINDOWS["start"], "slow_end": WINDOWS["start"]},
+        orient="row",
+    )
+    late_us = pl.col("total_us_sum") - pl.col("timed") * pl.col("baseline_us")
+    return (
+        windows.sort("start")
+        .join_asof(
+            intervals.sort("slow"),
+            left_on="start",
+            right_on="slow",
+            by="server",
+            coalesce=False,
+            check_sortedness=False,
+        )
+        .with_columns(slow=pl.when(pl.col("start") < pl.col("slow_end")).then("slow"))
+        .join(baseline, on=_KIND, how="left")
+        .group_by(*_KIND, "slow", "principal")
+        .agg(
+            rpcs=pl.sum("timed"),
+            total_us=pl.sum("total_us_sum"),
+            late_us=late_us.clip(lower_bound=0).sum(),
+        )
+        .filter(pl.col("rpcs") > 0)
+        .select(pl.col(name).cast(kind) for name, kind in REQUESTS.items())
+        .sort(*_KIND, "slow", "principal")
     )
 
 

@@ -184,9 +184,12 @@ site's zone.
 **Rounding.** Values of other users' jobs are rounded to {DIGITS} significant digits, halves away
 from zero, before percentiles, histograms and ranks are computed. No combination of ranges,
 populations and own jobs therefore reveals more about a job than its rounded value. Linear bins
-are at least as wide as the rounding. In the overview, rates of all others are rounded sums of at
-least {MIN_GROUP} jobs per step; other steps are empty, and shares and means use the shown steps.
-Sums over others in an incident are rounded, too.
+are at least as wide as the rounding.
+
+**Sums.** Sums over others need {MIN_GROUP} jobs of {MIN_OWNERS} users of whom none has more than
+{MAX_SHARE:.0%} of the sum: each step of the overview, each figure, kind of RPC and slow
+interval of an incident, and the nodes in use. A process or host outside jobs counts as one user.
+They are rounded. Other sums are hidden, not zero; shares and means use the shown sums.
 
 **PanDA jobs.** With PanDA jobs as the unit, n is their number. They are filtered by their records
 and by figures of their batch job. A batch job's value counts once per PanDA job; the table shows

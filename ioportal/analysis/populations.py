@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import polars as pl
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     Integers: TypeAlias = npt.NDArray[np.integer[Any]]
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 MIN_GROUP = 10  # values behind any published figure of other users' jobs
 MIN_OWNERS = 3  # of these jobs
-MAX_SHARE = 0.85  # of these jobs that belong to one owner
+MAX_SHARE = 0.85  # of the figure, or of these jobs, that belongs to one owner
 DIGITS = 2  # significant digits of other users' figures
 _PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 
@@ -68,6 +71,42 @@ class Spread:
         return Spread(rounded_count(self.n), rounded_count(self.unknown), **percentiles)
 
 
+def hides_owners(jobs: Any, owners: Any, largest: Any, total: Any) -> Any:
+    """Return whether a figure of other users' jobs reveals none of them: the rule for all pages.
+
+    A threshold rule for batch jobs and for owners, and the dominance rule (1, 85 %): no owner has
+    more than `MAX_SHARE` of the figure. See Hundepool et al., *Statistical Disclosure Control*,
+    2012.
+
+    Args:
+        jobs: number of batch jobs; like all others a number, an array or an expression.
+        owners: number of their owners.
+        largest: the part of the owner with the largest one, in a sum or in the number of jobs.
+        total: the whole of it.
+    """
+    return (jobs >= MIN_GROUP) & (owners >= MIN_OWNERS) & (largest <= MAX_SHARE * total)
+
+
+def hidden_sums(parts: pl.DataFrame, group: Sequence[str], amounts: Sequence[str]) -> pl.DataFrame:
+    """Return whether each sum reveals what a single owner has in it (`hides_owners`).
+
+    Args:
+        parts: what an owner has in a sum, in several rows or in one: the columns of `group`, owner,
+            jobs (number of jobs; 0: the owner is a principal outside jobs), and `amounts`.
+        group: columns with equal values within a sum.
+        amounts: columns that are summed.
+
+    Returns:
+        The columns of `group`, each group once, and a Boolean column for each amount.
+    """
+    by_owner = parts.group_by(*group, "owner").agg(pl.sum("jobs", *amounts))
+    owners = (pl.col("jobs") > 0).sum()
+    return by_owner.group_by(*group).agg(
+        (~hides_owners(pl.sum("jobs"), owners, pl.max(name), pl.sum(name))).alias(name)
+        for name in amounts
+    )
+
+
 def is_anonymous(jobs: Integers, owners: Integers) -> bool:
     """Return whether figures of jobs may be shown to other users than their owners.
 
@@ -81,20 +120,18 @@ def is_anonymous(jobs: Integers, owners: Integers) -> bool:
 def in_anonymous_groups(
     groups: Integers, jobs: Integers, owners: Integers
 ) -> npt.NDArray[np.bool_]:
-    """Return whether the group of each job reveals no owner.
-
-    A threshold rule for batch jobs and for owners, and the dominance rule (1, 85 %): no owner has
-    more than `MAX_SHARE` of the jobs. See Hundepool et al., *Statistical Disclosure Control*, 2012.
-    """
+    """Return whether the group of each job reveals no owner, in figures that count jobs equally."""
     numbers, places = np.unique(groups, return_inverse=True)
     batch_jobs = np.unique(np.stack([places, jobs]), axis=1)[0]
     pairs, counts = np.unique(np.stack([places, owners]), axis=1, return_counts=True)
     largest = np.zeros(numbers.size, np.int64)
     np.maximum.at(largest, pairs[0], counts)
-    enough = (np.bincount(batch_jobs, minlength=numbers.size) >= MIN_GROUP) & (
-        np.bincount(pairs[0], minlength=numbers.size) >= MIN_OWNERS
-    )
-    kept: npt.NDArray[np.bool_] = (enough & (largest <= MAX_SHARE * np.bincount(places)))[places]
+    kept: npt.NDArray[np.bool_] = hides_owners(
+        np.bincount(batch_jobs, minlength=numbers.size),
+        np.bincount(pairs[0], minlength=numbers.size),
+        largest,
+        np.bincount(places, minlength=numbers.size),
+    )[places]
     return kept
 
 

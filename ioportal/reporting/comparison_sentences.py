@@ -16,8 +16,8 @@ from ioportal.analysis.comparison.results import (
     Scale,
     Verdict,
 )
-from ioportal.analysis.populations import MIN_GROUP
-from ioportal.reporting.formatting import percent, signed, significant, with_unit
+from ioportal.reporting import visibility
+from ioportal.reporting.formatting import lowered, percent, signed, significant, with_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _REFUSALS = {
     Refusal.NO_SHARED_STRATUM: "the arms have no stratum in common",
     Refusal.FEW_MATCHED: f"less than {MIN_MATCHED:.0%} of an arm is in strata that all arms have",
     Refusal.OVERLAP: f"more than {MAX_OVERLAP:.0%} of an arm is also in the first arm",
-    Refusal.HIDDEN: f"other users' jobs are shown only in groups of {MIN_GROUP} or more",
+    Refusal.HIDDEN: lowered(visibility.HIDDEN),
 }
 
 

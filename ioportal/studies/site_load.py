@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from ioportal.analysis.populations import coarse, is_anonymous
+from django.db.models import Count, Sum, Value
+from django.db.models.lookups import GreaterThan
+
+from ioportal.analysis.populations import coarse, hides_owners
 from ioportal.analysis.trends import Buckets, Step
 from ioportal.jobs.models import Job
+from ioportal.jobs.runs import KNOWN_UNTIL, node_hours
 from ioportal.studies import trends
 from ioportal.studies.cache import cached, statistics_version, visibility_key
-from ioportal.studies.population_values import Covariate, batch_job_values
 from ioportal.studies.populations import day_end, day_start
 from ioportal.studies.trends import BATCH_RECORDS
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 def nodes_in_use(user: User, start: datetime, end: datetime) -> float | None:
     """Return the mean number of nodes in use on the days of [start, end), in two digits.
 
-    None: jobs that `user` may not see could be revealed (`is_anonymous`), or there are no jobs.
+    None: jobs that `user` may not see could be revealed (`hides_owners`), or there are no jobs.
     Whole days and rounded figures hide single jobs of other users.
     """
     days = (day_start(start), day_end(end))
@@ -36,11 +39,20 @@ def nodes_in_use(user: User, start: datetime, end: datetime) -> float | None:
 
 
 def _nodes_in_use(user: User, period: Buckets) -> float | None:
-    in_period = {"started_at__gte": period.start, "started_at__lt": period.end}
-    if not user.is_staff:
-        hidden_jobs = Job.objects.hidden_from(user).filter(**in_period)
-        hidden = batch_job_values(hidden_jobs, [], Covariate.NONE)
-        if not is_anonymous(hidden.batch_jobs, hidden.users):
-            return None
+    if not user.is_staff and not _hides_owners(user, period):
+        return None
     [(_, use)] = trends.use(Job.objects.all(), BATCH_RECORDS, period)
     return coarse(use["nodes_mean"] or 0.0) or None
+
+
+def _hides_owners(user: User, period: Buckets) -> bool:
+    """Return whether no owner of jobs that `user` may not see has most of their node-hours."""
+    by_owner = (
+        Job.objects.hidden_from(user)
+        .filter(GreaterThan(KNOWN_UNTIL, Value(period.start)), started_at__lt=period.end)
+        .order_by()
+        .values_list("owner")
+        .annotate(jobs=Count("pk"), used=Sum(node_hours(period.start, period.end)))
+    )
+    _, jobs, used = zip(*by_owner, strict=True) if by_owner else ((), (), ())
+    return bool(hides_owners(sum(jobs), len(jobs), max(used, default=0), sum(used)))

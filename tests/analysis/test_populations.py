@@ -4,6 +4,7 @@ from collections import Counter
 from decimal import ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from ioportal.analysis.populations import (
     Spread,
     coarse,
     coarsened,
+    hidden_sums,
     in_anonymous_groups,
     spread,
     without_extremes,
@@ -154,3 +156,32 @@ def test_a_figure_of_two_digits_is_not_rounded(digits, exponent):
 )
 def test_a_figure_is_rounded_to_two_digits(value, rounded):
     assert coarse(value) == rounded
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_hidden"),
+    [
+        ({"a": (4, 40), "b": (3, 30), "c": (3, 30)}, False),
+        ({"a": (4, 85), "b": (3, 7), "c": (3, 8)}, False),
+        ({"a": (4, 86), "b": (3, 7), "c": (3, 7)}, True),
+        ({"a": (3, 40), "b": (3, 30), "c": (3, 30)}, True),  # nine jobs
+        ({"a": (5, 50), "b": (5, 50)}, True),  # two owners
+        ({"a": (4, 4), "b": (3, 3), "c": (3, 3), "host": (0, 90)}, True),  # one host dominates
+        ({"a": (4, 40), "b": (6, 60), "host": (0, 90)}, True),  # a host owns no job
+        ({"a": (4, 0), "b": (3, 0), "c": (3, 0)}, False),
+    ],
+)
+def test_sums_hide_their_owners(parts, is_hidden):
+    rows = [
+        (1, owner, part, amount / 2)
+        for owner, (jobs, amount) in parts.items()
+        for part in (jobs, 0)
+    ]
+    others = [(2, owner, 4, 1.0) for owner in "abc"]
+    columns = ["bin", "owner", "jobs", "amount"]
+
+    hidden = hidden_sums(
+        pl.DataFrame(rows + others, schema=columns, orient="row"), ["bin"], ["amount"]
+    )
+
+    assert dict(hidden.rows()) == {1: is_hidden, 2: False}

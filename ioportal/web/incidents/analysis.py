@@ -7,10 +7,13 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from collectors.lustre import opcodes
 from ioportal.activity import incidents, principal_windows
 from ioportal.activity.models import Incident
-from ioportal.analysis.populations import MIN_GROUP, coarse
+from ioportal.analysis.populations import coarse, hidden_sums
+from ioportal.jobs.models import Job
 from ioportal.reporting.contacts import contact
 from ioportal.reporting.principals import BYS, Name, job_group_name, named
 from ioportal.reporting.time_ranges import TimeRange
@@ -47,15 +50,15 @@ _ALL_OTHERS = Name("all others together")
 class PrincipalImpact:
     """Load and impact of one principal; times are seconds of wait beyond the usual.
 
-    None: not visible, because other users' jobs are too few.
+    None: not visible, because it could reveal another user's jobs.
     """
 
     name: Name
     rpcs: int
     share: float | None  # of the servers' work
-    service_s: float
+    service_s: float | None
     impact_s: float | None  # extra wait of others
-    suffered_s: float  # own extra wait
+    suffered_s: float | None  # own extra wait
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -83,37 +86,53 @@ class GroupImpact:
 
 @dataclass(frozen=True)
 class Latency:
-    """Mean time of RPCs of one kind, from arrival to end."""
+    """Mean time of RPCs of one kind, from arrival to end; None: not visible, or unknown."""
 
     server: str
     service: str
     opcode: str
-    rpcs: int
-    mean_us: float
+    rpcs: int | None
+    mean_us: float | None
     usual_us: float | None
 
     @property
     def ratio(self) -> float | None:
         """The mean over the usual time."""
-        return self.mean_us / self.usual_us if self.usual_us else None
+        return self.mean_us / self.usual_us if self.mean_us and self.usual_us else None
+
+    def rounded(self, hidden: Mapping[str, bool] | None) -> Latency:
+        """Return it as users may see it; None: all is hidden."""
+        if hidden is None or hidden["rpcs"] or hidden["total_us"]:
+            return replace(self, rpcs=None, mean_us=None, usual_us=_coarse(self.usual_us))
+        rounded = {name: _coarse(getattr(self, name)) for name in ("rpcs", "mean_us", "usual_us")}
+        return replace(self, **rounded)
 
 
 @dataclass(frozen=True)
 class SlowInterval:
-    """An interval in which RPCs of a server took much longer than usual."""
+    """An interval in which RPCs of a server took much longer than usual; None: not visible."""
 
     filesystem: str
     server: str
     start: datetime
     end: datetime
-    worst_ratio: float  # to the usual time
-    extra_wait_s: float
+    worst_ratio: float | None  # to the usual time
+    extra_wait_s: float | None
 
     @classmethod
     def from_slowdown(cls, slowdown: Slowdown, filesystem: str, server: str) -> SlowInterval:
         """Return a slowdown with the names of its filesystem and server."""
         return cls(
             filesystem, server, slowdown.start, slowdown.end, slowdown.factor, slowdown.waited_s
+        )
+
+    def rounded(self, hidden: Mapping[str, bool] | None) -> SlowInterval:
+        """Return it as users may see it; None: all is hidden."""
+        is_hidden = hidden is None or any(hidden.values())
+        return replace(
+            self,
+            worst_ratio=None if is_hidden else _coarse(self.worst_ratio),
+            extra_wait_s=None if is_hidden else _coarse(self.extra_wait_s),
         )
 
 
@@ -170,12 +189,52 @@ class ImpactAnalysis:
         return named([principal for principal, _ in ranked], self._user, BYS[0])
 
     @cached_property
+    def _owners(self) -> pl.DataFrame:
+        """The principals that the user may not see: principal, owner, and jobs (0 or 1)."""
+        hidden = [principal for principal, _ in self._rows if principal not in self._names]
+        jobs = [key for kind, key in hidden if kind == Principal.JOB]
+        owners = dict(Job.objects.filter(pk__in=jobs).values_list("pk", "owner"))
+        rows = [
+            (text, f"user {owners[key]}", 1)
+            if kind == Principal.JOB and key in owners
+            else (text, text, 0)
+            for kind, key in hidden
+            for text in [f"{kind}:{key}"]
+        ]
+        schema = {"principal": pl.String, "owner": pl.String, "jobs": pl.Int64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    @cached_property
+    def _hidden(self) -> dict[str, bool]:
+        """Whether each sum over other users' principals could reveal one of them."""
+        names = EXPORT_COLUMNS[1:]
+        if self._result is None or self._owners.is_empty():
+            return dict.fromkeys(names, True)
+        parts = self._result.impact.principals.join(self._owners, on="principal")
+        sums = hidden_sums(parts.with_columns(everything=0), ["everything"], names)
+        return sums.select(names).row(0, named=True)
+
+    def _hidden_requests(self, *group: str) -> dict[tuple[Any, ...], dict[str, bool]]:
+        """Return whether sums over requests of others could reveal one of them, by group."""
+        if self._result is None:
+            return {}
+        parts = self._result.requests.join(self._owners, on="principal")
+        sums = hidden_sums(parts, group, ("rpcs", "total_us", "late_us"))
+        return {tuple(row.pop(name) for name in group): row for row in sums.iter_rows(named=True)}
+
+    @cached_property
     def shows_others(self) -> bool:
         """Whether other users' jobs are visible, at least as a sum."""
-        if self._user.is_staff:
-            return True
-        jobs = {principal for principal, _ in self._rows if principal[0] == Principal.JOB}
-        return len(jobs - self._names.keys()) >= MIN_GROUP
+        return self._user.is_staff or not self._hidden["rpcs"]
+
+    @property
+    def hides_figures(self) -> bool:
+        """Whether some figures of other users are not visible."""
+        return not self._user.is_staff and (
+            any(self._hidden.values())
+            or any(row.rpcs is None for row in self.latency)
+            or any(interval.extra_wait_s is None for interval in self.slow_intervals)
+        )
 
     @cached_property
     def principals(self) -> list[PrincipalImpact]:
@@ -185,21 +244,30 @@ class ImpactAnalysis:
                 PrincipalImpact(self._names.get(principal, _UNNAMED), **row)
                 for principal, row in self._rows[:_LISTED]
             ]
-        hidden = {} if self.shows_others else {"share": None, "impact_s": None}
         own = [
-            PrincipalImpact(
-                self._names[principal], **{**row, "share": coarse(row["share"]), **hidden}
-            )
+            PrincipalImpact(self._names[principal], **self._relative(row))
             for principal, row in self._rows
             if principal in self._names
         ]
         return [*own[:_LISTED], self._others] if self.shows_others else own[:_LISTED]
 
+    def _relative(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return an own row without what it says of others: their work, and their waiting."""
+        is_visible = {
+            "share": not self._hidden["share"],
+            "impact_s": self.shows_others and not self._hidden["suffered_s"],
+        }
+        return row | {
+            name: coarse(row[name]) if shown else None for name, shown in is_visible.items()
+        }
+
     @property
     def _others(self) -> PrincipalImpact:
         rows = [row for principal, row in self._rows if principal not in self._names]
         sums: Any = {name: sum(row[name] for row in rows) for name in EXPORT_COLUMNS[1:]}
-        rounded = {name: type(total)(coarse(total)) for name, total in sums.items()}
+        rounded: Any = {
+            name: None if self._hidden[name] else _coarse(total) for name, total in sums.items()
+        }
         return PrincipalImpact(_ALL_OTHERS, **rounded)
 
     @property
@@ -210,7 +278,7 @@ class ImpactAnalysis:
     @cached_property
     def busiest(self) -> PrincipalImpact | None:
         """The principal with the most service time."""
-        return max(self.principals, key=lambda row: row.service_s, default=None)
+        return max(self.principals, key=lambda row: row.service_s or 0, default=None)
 
     @cached_property
     def largest_impact(self) -> PrincipalImpact | None:
@@ -223,7 +291,8 @@ class ImpactAnalysis:
         if self._result is None or not self.shows_others:
             return []
         services = dict(Service.objects.values_list("pk", "name"))
-        return [
+        rows = self._result.latency.rows(named=True)
+        kinds = [
             Latency(
                 self.servers[row["server"]],
                 services[row["service"]],
@@ -232,16 +301,31 @@ class ImpactAnalysis:
                 row["mean_us"],
                 row["usual_us"],
             )
-            for row in self._result.latency.rows(named=True)
+            for row in rows
+        ]
+        if self._user.is_staff:
+            return kinds
+        of_kind = ("server", "service", "opcode")
+        hidden = self._hidden_requests(*of_kind)
+        return [
+            kind.rounded(hidden.get(tuple(row[name] for name in of_kind)))
+            for kind, row in zip(kinds, rows, strict=True)
         ]
 
     @cached_property
     def slow_intervals(self) -> list[SlowInterval]:
         """Intervals in which a server was slower than its baseline."""
         slow = self._result.slow if self._result and self.shows_others else []
-        return [
+        intervals = [
             SlowInterval.from_slowdown(each, self.filesystem.name, self.servers[each.server])
             for each in slow
+        ]
+        if self._user.is_staff:
+            return intervals
+        hidden = self._hidden_requests("server", "slow")
+        return [
+            interval.rounded(hidden.get((each.server, each.start)))
+            for interval, each in zip(intervals, slow, strict=True)
         ]
 
     @property
@@ -251,12 +335,18 @@ class ImpactAnalysis:
             "start": self.window.start,
             "end": self.window.end,
             "impact": self.source,
-            "baseline_share": self.baseline_share if self.shows_others else None,
+            "baseline_share": self._visible_baseline_share,
             "extra_wait_s": self.waited_s if self._user.is_staff else None,
             "groups": [group.facts for group in self.groups],
             "slow_intervals": [vars(interval) for interval in self.slow_intervals],
             "latency": [vars(row) for row in self.latency],
         }
+
+    @property
+    def _visible_baseline_share(self) -> float | None:
+        if self._user.is_staff:
+            return self.baseline_share
+        return coarse(self.baseline_share) if self.shows_others else None
 
     @cached_property
     def groups(self) -> list[GroupImpact]:
@@ -301,11 +391,16 @@ class ImpactAnalysis:
         return (row.values for row in self.principals)
 
 
+def _coarse(value: float | None) -> Any:
+    """Round a figure of several users; integers remain integers."""
+    return None if value is None else type(value)(coarse(value))
+
+
 def for_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> ImpactAnalysis:
     """Analyse all metadata servers of a filesystem."""
     servers = dict(_servers(filesystem).values_list("pk", "name"))
     result = cached(
-        "impact",
+        "impact-2",  # to be changed with `Analysis`
         (sorted(servers), window.start, window.end),
         lambda: incidents.analyse(servers, window.start, window.end),
     )

@@ -12,7 +12,6 @@ import polars as pl
 from django.urls import reverse
 
 from ioportal.activity import top_consumers
-from ioportal.analysis.populations import MIN_GROUP, coarse
 from ioportal.analysis.timelines import OBSERVED, Known, Steps, rates, within
 from ioportal.charts import palette
 from ioportal.charts.labels import kind_of
@@ -211,18 +210,18 @@ class Section(Observation):
             [*(layer.principals for layer in self.layers), *own_rest],
             self.bin,
             self._bins.start,
-            count_rest=not self._user.is_staff,
+            hide_owners=not self._user.is_staff,
         )
 
     def _visible_bins(self, source: int) -> list[Bin]:
-        """Return one source's visible bins; other users' jobs as rounded sums over enough jobs."""
+        """Return one source's visible bins; other users' jobs as rounded sums that hide owners."""
         bins = [each for each in self._binned if each.source == source]
         if self._user.is_staff:
             return bins
         return [
-            each if each.layer else each._replace(amount=coarse(each.amount))
+            each if each.layer else each.rounded()
             for each in bins
-            if each.layer or each.rest_jobs >= MIN_GROUP
+            if each.layer or not each.is_hidden
         ]
 
     @cached_property
@@ -236,6 +235,13 @@ class Section(Observation):
     def shows_others(self) -> bool:
         """Whether other users' jobs are visible, at least as a sum."""
         return self._user.is_staff or bool(self._other_bins)
+
+    @property
+    def hides_others(self) -> bool:
+        """Whether other users' jobs are hidden in some steps."""
+        if self._user.is_staff:
+            return False
+        return not self._other_bins or any(each.is_hidden for each in self._binned)
 
     @cached_property
     def _visible_total(self) -> float:

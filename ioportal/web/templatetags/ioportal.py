@@ -16,7 +16,7 @@ from django.utils.timesince import timesince
 from ioportal import visible_text
 from ioportal.analysis.metrics import Unit
 from ioportal.charts import palette
-from ioportal.reporting import formatting
+from ioportal.reporting import formatting, visibility
 from ioportal.time_fields import TimeInput
 
 if TYPE_CHECKING:
@@ -241,6 +241,12 @@ def exact_cells(values: list[float | None]) -> SafeString:
     """Show numbers as table cells; faster than a template loop for thousands."""
     cells = ((value, significant(value)) for value in values)
     return format_html_join("", '<td class="numeric" title="{}">{}</td>', cells)
+
+
+@register.simple_tag
+def rule_of_hidden_jobs() -> str:
+    """Return which figures of other users' jobs are shown."""
+    return visibility.HIDDEN
 
 
 @register.filter

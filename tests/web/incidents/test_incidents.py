@@ -188,17 +188,23 @@ def test_fewer_than_ten_other_jobs_are_hidden(as_alice, saved):
 @pytest.mark.usefixtures("_storm")
 def test_ten_other_jobs_are_shown_as_a_sum(as_alice, saved, logs, ingest):
     many = range(3, 13)
-    runs = (Run(f"{80 + n}", nodes=f"n{n}", submit="08:00", start="09:00", user="u") for n in many)
+    runs = (
+        Run(f"{80 + n}", nodes=f"n{n}", submit="08:00", start="09:00", user=f"u{n % 3}")
+        for n in many
+    )
     ingest("sacct", logs("more", sacct(*runs)), cluster="anvil")
     later = [rpc(at("12:15") + timedelta(seconds=n), f"{n}@gni", us=SLOW_US) for n in (1, 2, *many)]
     ingest("rpctrace", logs("later", "\n".join(later)), server="mds1")
 
-    mine, others = json_of(as_alice.get(f"{saved('12:15', '12:20')}?format=json"))["rows"]
+    export = json_of(as_alice.get(f"{saved('12:15', '12:20')}?format=json"))
+    mine, others = export["rows"]
+    [kind] = export["latency"]
 
     assert (mine["principal"], others["principal"]) == ("77 alice", "all others together")
     assert others["rpcs"] == 11
     assert others["suffered_s"] == pytest.approx(0.011, rel=0.01)
     assert mine["impact_s"] is not None
+    assert (kind["rpcs"], kind["mean_us"]) == (12, 1_100)
 
 
 @pytest.mark.usefixtures("_storm")

@@ -260,7 +260,7 @@ def test_fewer_than_ten_jobs_of_other_users_are_hidden(as_alice, week, new_job):
     page = words_of(as_alice.get("/populations/?compare=others"))
     about = json_of(as_alice.get("/populations/?compare=others&format=json"))
 
-    assert "shown only in groups of 10 or more; this selection has fewer" in page
+    assert "This selection has no such group" in page
     assert "777" not in page
     assert about["populations"][1]["jobs"] is None
     assert {row["n"] for row in about["rows"] if row["population"] != "Your jobs"} <= {None}
