@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ioportal.api.models import TokenQuerySet
 
 _MOST_DAYS = 3650
+_MOST_DAYS_OF_STAFF = 365
 
 
 class SubscriptionForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -49,7 +50,11 @@ class RevocationForm(forms.Form):
 
 
 class SiteTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """A new token of any scope; the model checks that its scope fits its source or user."""
+    """A new token of any scope; the model checks that its scope fits its source or user.
+
+    A token never exceeds its maker: only superusers create one without an end, or with the rights
+    of another member of staff.
+    """
 
     user = forms.CharField(label="User whose rights it has (read, write)", required=False)
     days = forms.IntegerField(
@@ -67,8 +72,17 @@ class SiteTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
         fields = ("scope", "source", "user", "name")
         labels = {"name": "Label, such as the host that uses it", "source": "Source (ingest)"}
 
-    def __init__(self, data: QueryDict | None = None) -> None:
+    def __init__(self, maker: User, data: QueryDict | None = None) -> None:
         super().__init__(data)
+        self._maker = maker
+        if not maker.is_superuser:
+            days = forms.IntegerField(
+                label=f"Days of validity (at most {_MOST_DAYS_OF_STAFF})",
+                min_value=1,
+                max_value=_MOST_DAYS_OF_STAFF,
+                initial=_MOST_DAYS_OF_STAFF,
+            )
+            self.fields["days"] = days
         self.fields["scope"].choices = [  # type: ignore[attr-defined]  # a choice field
             (scope.value, f"{scope.value}: {scope.label}") for scope in Token.Scope
         ]
@@ -79,7 +93,17 @@ class SiteTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
         user = User.objects.filter(username=name, is_active=True).first()
         if name and user is None:
             raise forms.ValidationError("There is no active user of this name.")
+        if user and not self._may_act_as(user):
+            raise forms.ValidationError(
+                "Only superusers create tokens of other members of staff. Enter your own name."
+            )
         return user
+
+    def _may_act_as(self, user: User) -> bool:
+        """Return whether the maker has all rights of a user."""
+        if self._maker.is_superuser or user == self._maker:
+            return True
+        return not (user.is_staff or user.is_superuser)
 
     @property
     def facts(self) -> dict[str, Any]:

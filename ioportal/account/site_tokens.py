@@ -33,12 +33,12 @@ def token_list(request: UserRequest) -> HttpResponse:
     action = request.POST.get("action", "")
     if action == "revoke":
         return _revoke(request)
-    form = SiteTokenForm(request.POST if action == "create" else None)
+    form = SiteTokenForm(request.user, request.POST if action == "create" else None)
     secret = ""
     if action == "create" and form.is_valid():
         token, secret = Token.objects.all().issue(**form.facts)
         log.info("token_created", token=token.pk, scope=token.scope, by=request.user.get_username())
-        form = SiteTokenForm()
+        form = SiteTokenForm(request.user)
     tokens = Token.objects.all().with_states(now).select_related("source", "user").order_by("-pk")
     context = {
         "section": "tokens",

@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.contrib.messages import get_messages
 from django.utils import timezone
 from structlog.testing import capture_logs
@@ -66,6 +67,36 @@ def test_tokens_that_fit_no_scope_are_refused(create, alice, facts, reason):
     assert reason in words_of(answer)
     assert secret is None
     assert not Token.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"scope": "write", "user": "sam"}, "Only superusers create tokens of other members"),
+        ({"scope": "read", "user": "sam"}, "Only superusers create tokens of other members"),
+        ({"scope": "write", "user": "stella"}, "Only superusers create tokens of other members"),
+        ({"scope": "metrics", "days": ""}, "This field is required"),
+        ({"scope": "metrics", "days": "366"}, "less than or equal to 365"),
+        ({"scope": "write", "user": "steve"}, None),
+        ({"scope": "read", "user": "alice"}, None),
+        ({"scope": "metrics"}, None),
+    ],
+)
+def test_a_token_never_exceeds_its_maker(client, sam, alice, facts, reason):
+    """Steve and Stella are staff, sam is a superuser."""
+    User.objects.create(username="stella", is_staff=True)
+    client.force_login(User.objects.create(username="steve", is_staff=True))
+
+    answer = client.post("/tokens/", {"action": "create", "days": "365", **facts})
+
+    assert Token.objects.exists() == (reason is None)
+    assert reason is None or reason in words_of(answer)
+
+
+def test_superusers_create_tokens_without_an_end(create):
+    create("metrics", days="")
+
+    assert Token.objects.get().expires_at is None
 
 
 def test_a_token_to_write_is_suspended_while_its_user_is_not_staff(create, sam, client, call):
