@@ -44,7 +44,6 @@ def main() -> None:
         say("Comparing all sums")
         wrong = run.conclude()
         run.save(wrong)
-        is_delivered = run.is_delivered
         say(f"Compared {run.sums_compared} sums of ten minutes; later sums may still change")
     finally:
         site.stop()
@@ -54,7 +53,7 @@ def main() -> None:
         raise Problem("\n".join([*wrong, f"Logs are in {folder}"]))
     shutil.rmtree(folder)
     unknown = [outcome.seed for outcome in run.outcomes if outcome.inconclusive]
-    if unknown or not is_delivered:
+    if unknown or not run.is_delivered:
         say(f"Inconclusive: seeds {unknown} did not finish, see {report.FILE}. Nothing is known to")
         say("be lost. Repeat them on a faster machine or without other load: make chaos SEED=...")
         sys.exit(INCONCLUSIVE)
