@@ -111,6 +111,9 @@ def evaluate_current() -> None:
         for filesystem in traced.keys() | polled.keys():
             ends = (end[filesystem] for end in (traced, polled) if filesystem in end)
             evaluate(load_evidence.for_hosts(filesystem, max(ends)), book)
+        for filesystem, until in latest_data.counted_until().items():
+            if filesystem not in traced:  # a trace shows each process with its impact
+                evaluate(load_evidence.for_processes(filesystem, until), book)
         for filesystem, until in traced.items():
             evaluate(load_evidence.for_filesystem(filesystem, until), book)
         cases.expire(timezone.now(), latest_data.observed_until())

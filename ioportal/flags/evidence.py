@@ -243,7 +243,7 @@ def latest_of_groups(
 
 
 def with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:
-    """Add the columns of `CONTEXT`; subjects other than jobs always have good quality."""
+    """Add missing columns of the kind; subjects other than jobs always have good quality."""
     good = pl.lit(JobStatistics.Quality.GOOD.value)
     values: dict[str, pl.Expr] = {
         "filesystem": pl.lit(filesystem, dtype=pl.Int64()),
@@ -254,7 +254,7 @@ def with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = No
     }
     missing = {
         name: values.get(name, pl.lit(None, dtype=dtype))
-        for name, dtype in CONTEXT.items()
+        for name, dtype in {**EVIDENCE[kind], **CONTEXT}.items()
         if name not in frame.columns
     }
     return Evidence(kind, frame.with_columns(**missing).select(*EVIDENCE[kind], *CONTEXT))

@@ -21,6 +21,7 @@ from ioportal.telemetry.models import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
 
     from ioportal.activity.impact_totals import ImpactTotal
     from ioportal.activity.top_consumers import PrincipalKey
@@ -39,10 +40,19 @@ def polled_until() -> dict[int, datetime]:
     return _by_filesystem(Coverage.Source.EXPORTS, _filesystems_of_mdts())
 
 
+def counted_until() -> dict[int, datetime]:
+    """Return the end of the job statistics of each filesystem's MDTs, if counted."""
+    mdts = list(Target.objects.filter(kind=Target.Kind.MDT))
+    return _by_filesystem(
+        Coverage.Source.JOB_STATS,
+        {mdt.pk: mdt.filesystem_id for mdt in mdts},
+        {mdt.pk: mdt.poll_gap for mdt in mdts},
+    )
+
+
 def observed_until() -> datetime:
     """Return the end of the latest data, at most the current time."""
-    counted = _by_filesystem(Coverage.Source.JOB_STATS, _filesystems_of_mdts())
-    ends = (traced_until(), polled_until(), counted)
+    ends = (traced_until(), polled_until(), counted_until())
     latest = max((end for kind in ends for end in kind.values()), default=_NEVER)
     return min(latest, datetime.now(UTC))
 
@@ -88,10 +98,14 @@ def _filesystems_of_mdts() -> dict[int, int]:
     return dict(mdts.values_list("pk", "filesystem"))
 
 
-def _by_filesystem(source: Coverage.Source, filesystems: Mapping[int, int]) -> dict[int, datetime]:
+def _by_filesystem(
+    source: Coverage.Source,
+    filesystems: Mapping[int, int],
+    poll_gaps: Mapping[int, timedelta] | None = None,
+) -> dict[int, datetime]:
     """Return the latest end of the servers or targets of each filesystem."""
     ends: dict[int, datetime] = {}
-    last = coverage.last_observed(source, coverage.contiguous(filesystems))
+    last = coverage.last_observed(source, poll_gaps or coverage.contiguous(filesystems))
     for observed, moment in last.items():
         filesystem = filesystems[observed]
         ends[filesystem] = max(moment, ends.get(filesystem, moment))

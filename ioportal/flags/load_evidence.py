@@ -8,12 +8,20 @@ import polars as pl
 from psycopg import sql
 
 from ioportal.analysis.rules.capacity import DEFAULT_PER_S
-from ioportal.analysis.rules.evidence import EVIDENCE, HOUR, JOB_RECORD_DELAY, PEAK_SPAN
+from ioportal.analysis.rules.evidence import (
+    FILESYSTEM_EVIDENCE,
+    HOST_EVIDENCE,
+    HOUR,
+    JOB_RECORD_DELAY,
+    PEAK_SPAN,
+)
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.evidence import CONTEXT, Evidence, frame_of, with_context
+from ioportal.site import process_names
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import buckets, levels, piecewise
-from ioportal.telemetry.models import Principal
+from ioportal.telemetry.models import IoWindow, Principal
+from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -128,6 +136,47 @@ FROM ({loads}) l GROUP BY bin
 """)
 
 
+# Operations of processes outside jobs by job_stats; those of a user id are one subject.
+_PROCESSES = sql.SQL("""
+WITH counted AS MATERIALIZED (
+    SELECT date_bin(%(width)s, w."end" - interval '1 microsecond', %(since)s) AS bin, w.kind,
+        w.source_job_id,
+        sum({operations} * least(
+            1, extract(epoch FROM %(width)s) / extract(epoch FROM w."end" - w.start)
+        ))::float8 AS operations
+    FROM telemetry_iowindow w
+    WHERE w.target_id = ANY(%(mdts)s) AND w.start >= %(since)s - interval '1 day'
+        AND w."end" > %(since)s AND w."end" <= %(until)s AND w."end" > w.start
+        AND w.basis <> %(TOTAL)s
+    GROUP BY 1, 2, 3
+),
+totals AS (SELECT bin, sum(operations) AS operations FROM counted GROUP BY 1),
+processes AS (
+    SELECT c.bin, c.source_job_id, c.operations, {uid} AS uid
+    FROM counted c JOIN site_sourcejobid s ON s.id = c.source_job_id
+    WHERE c.kind = %(PROCESS)s
+)
+SELECT %(PROCESS)s || ':' || coalesce(-1 - p.uid, p.source_job_id), %(capacity_per_s)s::float8,
+    sum(p.operations), sum(p.operations) / nullif(min(totals.operations), 0), min(u.name),
+    p.bin + %(width)s
+FROM processes p JOIN totals USING (bin)
+LEFT JOIN site_useraccount u ON u.uid = p.uid
+GROUP BY p.bin, coalesce(-1 - p.uid, p.source_job_id)
+""")
+_PROCESS_COLUMNS = {
+    name: HOST_EVIDENCE[name]
+    for name in ("subject", "capacity_per_s", "process_operations", "process_operations_share")
+} | {"owner": CONTEXT["owner"]}
+_COLUMNS = {
+    Subject.HOST: {
+        name: kind
+        for name, kind in HOST_EVIDENCE.items()
+        if name not in _PROCESS_COLUMNS.keys() - {"subject", "capacity_per_s"}
+    },
+    Subject.FILESYSTEM: FILESYSTEM_EVIDENCE,
+}
+
+
 def for_hosts(filesystem: int, until: datetime) -> Evidence:
     """Return the load from outside jobs in the five minutes before a time.
 
@@ -145,8 +194,18 @@ def for_hosts_between(filesystem: int, start: datetime, end: datetime) -> Eviden
         *(
             _load_evidence(Subject.HOST, query, filesystem, (start, end))
             for query in (_OUTSIDE, _UNKNOWN_IDS)
-        )
+        ),
+        _processes(filesystem, start, end),
     )
+
+
+def for_processes(filesystem: int, until: datetime) -> Evidence:
+    """Return the operations of processes outside jobs in the five minutes before a time."""
+    return _processes(filesystem, until - PEAK_SPAN, until)
+
+
+def _processes(filesystem: int, start: datetime, end: datetime) -> Evidence:
+    return _load_evidence(Subject.HOST, _PROCESSES, filesystem, (start, end), _PROCESS_COLUMNS)
 
 
 def _joined(*parts: Evidence) -> Evidence:
@@ -168,6 +227,7 @@ def _load_evidence(
     query: sql.SQL,
     filesystem: int,
     span: tuple[datetime, datetime],
+    names: dict[str, pl.DataType] | None = None,
 ) -> Evidence:
     width = _WIDTHS[kind]
     servers = Server.objects.filter(filesystem=filesystem, kind=Server.Kind.MDS)
@@ -186,9 +246,15 @@ def _load_evidence(
         "until": until,
         "width": width,
         "filesystem": filesystem,
+        "TOTAL": IoWindow.Basis.TOTAL.value,
     }
-    rows = query.format(loads=_union(_LOADS, pieces), pending=_union(_PENDING, pieces))
-    columns = {**EVIDENCE[kind], "until": CONTEXT["until"]}
+    rows = query.format(
+        loads=_union(_LOADS, pieces),
+        pending=_union(_PENDING, pieces),
+        operations=metadata_operations("w"),
+        uid=sql.SQL(process_names.UID_OF_TEXT),
+    )
+    columns = {**(names or _COLUMNS[kind]), "until": CONTEXT["until"]}
     return with_context(kind, frame_of(rows, columns, values), filesystem)
 
 

@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from ioportal.activity.job_groups import Application
 from ioportal.jobs.models import Job
+from ioportal.site import process_names
 from ioportal.site.models import Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from django.contrib.auth.models import User
 
@@ -62,16 +63,43 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
         names = _groups(jobs, user, by)
     else:
         names = _jobs(jobs[:_NAMED] if user.is_staff else jobs, user)
+    processes = process_names_of(keys[Principal.PROCESS][:_NAMED])
+    names |= {
+        (Principal.PROCESS, key): name
+        for key, name in processes.items()
+        if user.is_staff or name.user == user.get_username()
+    }
     if not user.is_staff:
         return names
-    processes = SourceJobId.objects.filter(pk__in=keys[Principal.PROCESS][:_NAMED])
-    for pk, text in processes.values_list("pk", "text"):
-        names[Principal.PROCESS, pk] = Name(f"process {text}")
     for kind, addition in ((Principal.HOST, ""), (Principal.PENDING, UNKNOWN_JOB_IDS)):
         hosts = Nid.objects.filter(pk__in=keys[kind][:_NAMED])
         for pk, text in hosts.values_list("pk", Coalesce("node__name", "text")):
             names[kind, pk] = Name(f"host {text}{addition}", nodes=1)
     return names | {(kind, 0): Name(text) for kind, text in _WITHOUT_OWNER.items()}
+
+
+def process_names_of(keys: Collection[int]) -> dict[int, Name]:
+    """Return the names of processes and of all processes of a user, with the registered user.
+
+    Args:
+        keys: source job ids, and keys of user ids (`process_names.key_of_uid`).
+    """
+    by_key = {key: uid for key in keys if (uid := process_names.uid_of_key(key)) is not None}
+    single = [key for key in keys if key not in by_key]
+    texts = dict(SourceJobId.objects.filter(pk__in=single).values_list("pk", "text"))
+    uids = by_key | {
+        key: uid for key, text in texts.items() if (uid := process_names.uid_of(text)) is not None
+    }
+    users = process_names.users_by_uid(uids.values())
+    names = {}
+    for key in (*texts, *by_key):
+        owner = users.get(uids[key], "") if key in uids else ""
+        if key in by_key:
+            text = f"processes of {owner or f'user id {by_key[key]}'}"
+        else:
+            text = f"process {texts[key]}" + (f" ({owner})" if owner else "")
+        names[key] = Name(text, user=owner)
+    return names
 
 
 def job_group_name(kind: str, text: str) -> Name:

@@ -13,6 +13,7 @@ from ioportal.analysis.rules.metadata_operations import METADATA_OPERATIONS
 from ioportal.analysis.rules.metadata_rate import METADATA_RATE
 from ioportal.analysis.rules.open_close_imbalance import OPEN_CLOSE_IMBALANCE
 from ioportal.analysis.rules.outlier import OUTLIER
+from ioportal.analysis.rules.process_operations import PROCESS_OPERATIONS
 from ioportal.analysis.rules.reads_above_usual import READS_ABOVE_USUAL
 from ioportal.analysis.rules.rule import Rule
 from ioportal.analysis.rules.small_reads import SMALL_READS
@@ -41,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     CAMPAIGN,
     HOST_OUTSIDE_JOBS,
     HOST_OPERATIONS,
+    PROCESS_OPERATIONS,
     CONTRADICTED_JOB_IDS,
     UNATTRIBUTED,
 )

@@ -93,6 +93,9 @@ HOST_EVIDENCE = {
     "impact_is_estimated": pl.Float64(),  # 1: at least partly
     "operations": _COUNT,  # metadata operations within five minutes (exports)
     "operations_share": pl.Float64(),  # of those of all clients
+    # Of the processes of a user, or of one process (job_stats):
+    "process_operations": _COUNT,  # metadata operations within five minutes
+    "process_operations_share": pl.Float64(),  # of all counted operations
 }
 FILESYSTEM_EVIDENCE = {
     "subject": pl.String(),

@@ -18,6 +18,7 @@ from ioportal.flags.history.outside_jobs import (
     CONTRADICTED,
     OUTSIDE_JOBS,
     OUTSIDE_OPERATIONS,
+    PROCESS_OPERATIONS,
     UNATTRIBUTED,
 )
 from ioportal.flags.history.source import HistorySource, MeasureHistory
@@ -50,6 +51,7 @@ SOURCES: dict[tuple[str, str], HistorySource] = {
     **{(kind, "peak_impact_s"): IMPACT for kind in GROUPS},
     (Subject.HOST, "rpcs"): OUTSIDE_JOBS,
     (Subject.HOST, "operations"): OUTSIDE_OPERATIONS,
+    (Subject.HOST, "process_operations"): PROCESS_OPERATIONS,
     (Subject.HOST, "contradicted_rpcs"): CONTRADICTED,
     (Subject.FILESYSTEM, "unattributed_share"): UNATTRIBUTED,
 }

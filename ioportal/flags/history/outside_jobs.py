@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from functools import reduce
+from operator import add
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db.models import F, Q, Sum
+from django.db.models import F, Q, Sum, Value
+from django.db.models.functions import Coalesce
 
-from collectors.tables import UTC_US
+from collectors.tables import METADATA_OPERATIONS, UTC_US
 from ioportal.activity import principal_windows
 from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
 from ioportal.flags.history.source import INTERVAL, HistorySource, moving, one_by_one
-from ioportal.site.models import Server, Target
+from ioportal.site import process_names
+from ioportal.site.models import Server, SourceJobId, Target
 from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import AttributedRpc, HostWindow, Principal, RpcWindow
+from ioportal.telemetry.models import AttributedRpc, HostWindow, IoWindow, Principal, RpcWindow
 
 if TYPE_CHECKING:
     from ioportal.flags.models import Flag
     from ioportal.telemetry.levels import Level
 
+_METADATA_OPERATIONS: Any = reduce(
+    add, (Coalesce(F(name), Value(0)) for name in METADATA_OPERATIONS)
+)
 _AROUND = timedelta(minutes=30)  # before a host was flagged
 
 
@@ -125,6 +132,42 @@ OUTSIDE_OPERATIONS = HistorySource(
     (levels.HOST_WINDOWS,),
     _around,
     one_by_one(_host_operations),
+    lambda _flag, over: Interval(over.start + PEAK_SPAN, over.end),
+)
+
+
+def _process_operations(flag: Flag, over: Interval) -> pl.DataFrame:
+    _, key = principal_windows.principal_key(flag.subject)
+    uid = process_names.uid_of_key(key)
+    processes = SourceJobId.objects.filter(filesystem=flag.filesystem_id)
+    processes = (
+        processes.filter(pk=key) if uid is None else processes.filter(text__endswith=f".{uid}")
+    )
+    mdts = Target.objects.filter(filesystem=flag.filesystem_id, kind=Target.Kind.MDT)
+    rows = (
+        IoWindow.objects.filter(
+            kind=Principal.PROCESS,
+            source_job_id__in=list(processes.values_list("pk", flat=True)),
+            target_id__in=mdts.values("pk"),
+            start__gte=over.start - DAY,
+            end__gt=over.start,
+            end__lte=over.end,
+        )
+        .exclude(start=F("end"))
+        .exclude(basis=IoWindow.Basis.TOTAL)
+        .values("start", "end")
+        .annotate(amount=Sum(_METADATA_OPERATIONS))
+        .values_list("start", "end", "amount")
+    )
+    schema = {**INTERVAL, "amount": pl.Float64()}
+    return moving(pl.DataFrame(list(rows), schema=schema, orient="row").sort("end"), PEAK_SPAN)
+
+
+PROCESS_OPERATIONS = HistorySource(
+    "Totals of five minutes, at the end of each poll interval (job_stats).",
+    (levels.IO_WINDOWS,),
+    _around,
+    one_by_one(_process_operations),
     lambda _flag, over: Interval(over.start + PEAK_SPAN, over.end),
 )
 

@@ -27,13 +27,14 @@ class FlagQuerySet(models.QuerySet["Flag"]):
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Flags that `user` may see: for staff all, otherwise the user's and those on visible jobs.
 
-        Only staff see findings on data of insufficient quality.
+        The user's flags include those on the user's processes. Only staff see findings on data of
+        insufficient quality.
         """
         if user.is_staff:
             return self
         if not user.is_authenticated:
             return self.none()
-        of_user = (Subject.USER, Subject.APPLICATION)
+        of_user = (Subject.USER, Subject.APPLICATION, Subject.HOST)
         own = Q(subject_kind__in=of_user, owner=user.get_username())
         return self.good().filter(Q(job__in=Job.objects.visible_to(user)) | own)
 

@@ -20,6 +20,7 @@ from ioportal.charts.timelines import Chart, Style
 from ioportal.ingest import pending_attribution
 from ioportal.reporting.formatting import step_of
 from ioportal.reporting.series import bin_width, observed, seconds, seconds_within, without
+from ioportal.site import process_names
 from ioportal.telemetry.models import Coverage, Principal
 
 if TYPE_CHECKING:
@@ -55,13 +56,16 @@ class PrincipalLoad:
     name: str  # of the user or the process; "": all principals of the kind
     operations: float
     share: float
+    user: str = ""  # the registered user of a process
 
     @property
     def label(self) -> str:
         """Its name on pages: a user's name alone, anything else with its kind."""
         if self.kind is Principal.JOB:
             return kind_of(self.name) or "jobs without a user"
-        return f"process {self.name}" if self.kind is Principal.PROCESS else self.kind.label
+        if self.kind is not Principal.PROCESS:
+            return self.kind.label
+        return f"process {self.name}" + (f" ({self.user})" if self.user else "")
 
     @property
     def is_user(self) -> bool:
@@ -168,8 +172,16 @@ class MetadataLoad:
         """All active principals, busiest first."""
         sums = self._rows.group_by("kind", "name").agg(pl.col("operations").sum())
         total = sums["operations"].sum()
+        processes = sums.filter(kind=Principal.PROCESS.value)["name"]
+        users = process_names.users(processes)
         return [
-            PrincipalLoad(Principal(kind), name, operations, operations / total)
+            PrincipalLoad(
+                Principal(kind),
+                name,
+                operations,
+                operations / total,
+                users.get(name, "") if kind == Principal.PROCESS else "",
+            )
             for kind, name, operations in sums.sort("operations", descending=True).iter_rows()
             if operations
         ]

@@ -11,8 +11,8 @@ from django.urls import reverse
 
 from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
-from ioportal.reporting.principals import UNKNOWN_JOB_IDS, job_group_name
-from ioportal.site.models import Filesystem, Nid, SourceJobId
+from ioportal.reporting.principals import UNKNOWN_JOB_IDS, job_group_name, process_names_of
+from ioportal.site.models import Filesystem, Nid
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
@@ -112,12 +112,11 @@ def _hosts(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return the names of processes and hosts, whose subjects are kind and key."""
     principals = [tuple(map(int, subject.split(":"))) for subject in subjects]
     keys = {kind: [key for other, key in principals if other == kind] for kind in Principal}
-    processes = SourceJobId.objects.filter(pk__in=keys[Principal.PROCESS])
     hosts = Nid.objects.filter(pk__in=keys[Principal.HOST] + keys[Principal.PENDING])
     return {
         **{
-            f"{Principal.PROCESS}:{pk}": (f"process {text}", "")
-            for pk, text in processes.values_list("pk", "text")
+            f"{Principal.PROCESS}:{key}": (name.text, "")
+            for key, name in process_names_of(keys[Principal.PROCESS]).items()
         },
         **{
             f"{kind}:{pk}": (f"host {text}{addition}", "")

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.panda_jobs import valid_ids
+from ioportal.site import process_names
 from ioportal.studies.job_filters import by_id, split_values
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def _tasks(user: User, terms: list[str]) -> Iterator[Hit]:
 
 
 def _users(user: User, terms: list[str]) -> Iterator[Hit]:
-    for term in terms:
+    of_processes = process_names.users(terms).values()  # du.4711
+    for term in dict.fromkeys([*terms, *of_processes]):
         if Job.objects.visible_to(user).filter(owner=term).exists():
             yield Hit("user", term, reverse("user", args=[term]))
 
