@@ -5,6 +5,7 @@ Source: docs/formats.md, "RPC opcodes"; lustre_idl.h and its successors.
 
 LDLM_ENQUEUE = 101
 LDLM_CANCEL = 103
+OBD_PING = 400  # sent by clients on their own: no program waits for it
 MDS_BATCH = 63
 
 _NAMES = {
@@ -78,7 +79,7 @@ _NAMES = {
     254: "MGS_TARGET_DEL",
     255: "MGS_SET_INFO",
     256: "MGS_CONFIG_READ",
-    400: "OBD_PING",
+    OBD_PING: "OBD_PING",
     401: "OBD_LOG_CANCEL",
     402: "OBD_QC_CALLBACK",
     403: "OBD_IDX_READ",

@@ -22,7 +22,7 @@ WITH followed AS (
     SELECT w.*, w.start - lag(w.start) OVER principal > %(longest_step)s AS begins
     FROM unnest(%(kinds)s::smallint[], %(keys)s::bigint[]) AS requested (kind, key)
     JOIN telemetry_impactwindow w ON w.kind = requested.kind AND w.principal_id = requested.key
-    WHERE w.start >= %(start)s AND w.start < %(end)s
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND w.impact_us > 0
     WINDOW principal AS (PARTITION BY w.server_id, w.kind, w.principal_id ORDER BY w.start)
 ),
 numbered AS (
@@ -32,7 +32,7 @@ numbered AS (
     FROM followed
 )
 SELECT server_id, kind, principal_id, min(start), max(start) + %(width)s,
-    (sum(impact_us) / 1e6)::float8,
+    (sum(impact_us) / 1e6)::float8, coalesce(sum(outside_us) / 1e6, 0)::float8,
     (sum(others_us) / nullif(sum(others_usual_us), 0))::float8,
     max(others_us::float8 / nullif(others_usual_us, 0)),
     coalesce(sum(work_us) / nullif(sum(all_work_us), 0), 0)::float8,
@@ -53,7 +53,8 @@ class Episode(NamedTuple):
     key: int
     start: datetime
     end: datetime  # of the last window with impact
-    impact_s: float  # extra waiting of others
+    impact_s: float  # extra waiting of other users
+    outside_s: float  # extra waiting of pings and of requests outside jobs
     mean_times: float | None  # time of others' requests / usual; None: unknown
     worst_times: float | None  # the same in the worst window of 10 s
     share: float  # of the server's work in its windows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ioportal.analysis.populations import coarse
 from ioportal.analysis.rules.rule import HARM_SHARE
 from ioportal.reporting.formatting import percent
 
@@ -25,6 +26,7 @@ class Load:
         has_ended: whether all of them have ended.
         share: of one job in the server's work while others waited; None: nobody did, or unknown.
         rate: metadata operations a second of one job at its peak; None: unknown.
+        capacity: requests a second that the server can serve; None: unknown.
         at_once: how many of the jobs ran at the same time.
     """
 
@@ -37,6 +39,7 @@ class Load:
     has_ended: bool = False
     share: float | None = None
     rate: float | None = None
+    capacity: float | None = None
     at_once: int = 1
 
 
@@ -72,13 +75,14 @@ def _slow_down(load: Load, share: float) -> str:
     )
     alone = "it" if load.is_of_one_job else "one of them alone"
     slower = "it" if load.is_of_one_job else "each of them"
-    if load.rate is None:
-        change = f"make {slower} slower"
-    else:
+    limit = _harmless_rate(load)
+    change, of_capacity = f"make {slower} slower", ""
+    if limit and load.rate and load.rate > limit:
         change = (
-            f"reduce {each} metadata operations from {load.rate:,.0f} to below "
-            f"{load.rate * HARM_SHARE / share:,.0f} a second (mean of five minutes)"
+            f"reduce {each} metadata operations from {load.rate:,.0f} to below {limit:,.0f} a "
+            "second (mean of five minutes)"
         )
+        of_capacity = f" of its capacity (about {coarse(load.capacity or 0):,.0f} a second)"
     first = (
         f"Before you run {these} again, please"
         if load.has_ended
@@ -86,8 +90,16 @@ def _slow_down(load: Load, share: float) -> str:
     )
     return (
         f"{first} {change}: {alone} did {percent(share, 0)}% of the server's work, and up to "
-        f"{_TARGET} delays others little. It is solved when {_goal(load)}."
+        f"{_TARGET}{of_capacity} delays others little. It is solved when {_goal(load)}."
     )
+
+
+def _harmless_rate(load: Load) -> float | None:
+    """Return the operations a second that delay others little, the same for all jobs of a server.
+
+    None: unknown. The share of the work depends on what others did, so it is no measure of a limit.
+    """
+    return coarse(HARM_SHARE * load.capacity) if load.capacity else None
 
 
 def _improve(load: Load) -> str:

@@ -6,6 +6,7 @@ Everything is limited to what the recipient may see.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from ioportal.alerts import requests
 from ioportal.alerts.decide import Policy
 from ioportal.alerts.requests import Load
 from ioportal.analysis import remedies
-from ioportal.analysis.populations import MIN_GROUP
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.analysis.rules.rule import HARM_S
 from ioportal.charts import images
@@ -28,11 +28,19 @@ from ioportal.flags import evidence, history
 from ioportal.flags.models import Case, Flag, JobEvidence
 from ioportal.jobs.models import Job
 from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
-from ioportal.reporting import episode_texts, flags, past_effects, service_jobs
+from ioportal.reporting import (
+    episode_texts,
+    flags,
+    past_effects,
+    server_capacities,
+    service_jobs,
+)
 from ioportal.reporting.cases import Figures, summaries, with_places
 from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.flag_values import in_words, threshold_in_words, title_of
 from ioportal.reporting.formatting import percent, rough_duration, significant
+from ioportal.site.models import Server
+from ioportal.studies import standings
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
@@ -49,6 +57,8 @@ if TYPE_CHECKING:
 LISTED_JOBS = 10
 _LISTED_KINDS = 3
 _MAX_JOBS = 1_000  # the heaviest, of a group's flag
+_PER_NODE = "metadata_operations_per_node"
+_SHORTEST = timedelta(seconds=10)  # of a run with a rate
 _NOBODY = 0  # no stored user has this key
 _FREQUENT = 0.05  # share of the operations from which a kind is named
 _LONG_S = 900  # of a job whose start can be told from its work
@@ -92,10 +102,16 @@ class Topic:
         episode = self._episode
         if episode is None:
             return waited
+        outside = (
+            f" Pings and requests outside jobs, of nobody's files, waited another "
+            f"{rough_duration(episode.outside_s)}."
+            if episode.outside_s >= 1
+            else ""
+        )
         return (
             f"{waited} From {episode_texts.interval(episode)}, their requests took "
             f"{episode_texts.times(episode)}. Meanwhile {self._these_jobs} did "
-            f"{percent(episode.share, 0)}% of the server's work."
+            f"{percent(episode.share, 0)}% of the server's work.{outside}"
         )
 
     @property
@@ -125,6 +141,7 @@ class Topic:
             has_ended=bool(self._jobs["has_ended"].all()),
             share=self._share_of_a_job if self._waited_s >= HARM_S else None,
             rate=peak.rate if peak else None,
+            capacity=self._capacity,
             at_once=self._at_once,
         )
 
@@ -137,6 +154,18 @@ class Topic:
         if share is None:
             return self._peak.share if self._peak else None
         return float(share) / (1 if self._worst.job else self._at_once or 1)
+
+    @property
+    def _capacity(self) -> float | None:
+        """The requests a second that the server of the waiting can serve; None: unknown."""
+        if self._episode:
+            server = Server.objects.get(pk=self._episode.server_id)
+            return server_capacities.requests_per_s(server)
+        servers = Server.objects.filter(filesystem=self.case.filesystem, kind=Server.Kind.MDS)
+        match list(servers[:2]):
+            case [server]:
+                return server_capacities.requests_per_s(server)
+        return None  # of several, any may be the one
 
     @cached_property
     def _episode(self) -> Episode | None:
@@ -179,8 +208,17 @@ class Topic:
         return bool(rule and rule.thresholds[self._number].is_ceiling)
 
     def _in_words(self, flag: Flag) -> str:
+        """Return the number of a flag as of the time of all figures."""
         value = flag.value if self._number == flag.measure else flag.numbers.get(self._number)
-        return in_words(flag, self._number, value)
+        return in_words(flag, self._number, self._current.get(flag.job_id or _NOBODY, value))
+
+    @cached_property
+    def _current(self) -> dict[int, float]:
+        """The number of each job in the latest statistics: flags store that of an earlier time."""
+        if self._number not in self._jobs.columns:
+            return {}
+        known = self._jobs.drop_nulls(self._number)
+        return {int(key): value for key, value in known.select("subject", self._number).iter_rows()}
 
     @property
     def _threshold(self) -> str:
@@ -193,25 +231,26 @@ class Topic:
     @cached_property
     def remedies(self) -> list[Remedy]:
         """Remedies, ranked by the recipient's own operations."""
-        counts = {kind: self._sum(f"count_{kind}") for kind in METADATA_OPERATIONS}
         counted = self._jobs.filter("failures_counted")
         failed = (counted["count_open"] - counted["count_close"]).clip(lower_bound=0)
         long = self._jobs.filter(pl.col("duration_s") >= _LONG_S)
-        return remedies.ranked(counts, _total(long["startup_operations"]), _total(failed))
+        return remedies.ranked(self._counts, _total(long["startup_operations"]), _total(failed))
 
     @cached_property
     def helped(self) -> list[str]:
         """What helped with the same kind of finding before."""
-        return past_effects.that_helped(self.case)
+        return past_effects.that_helped(self.case, self._counts, self._at_once)
 
     @cached_property
     def facts(self) -> list[str]:
         """A line for each figure."""
         about = self._only or self.case
-        since, until = (timezone.localtime(each) for each in (about.since, about.until))
+        times = (about.since, self._counted_until or about.until)
+        since, until = map(timezone.localtime, times)
+        running = " (still running: all figures are as of then)" if self._counted_until else ""
         lines = [
             self._measured,
-            f"From {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M %Z}",
+            f"From {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M:%S %Z}{running}",
         ]
         if self.case.application:
             lines.append(f"Jobs named {visible(self.case.application)}")
@@ -227,9 +266,14 @@ class Topic:
     def _panda_jobs(self) -> list[str]:
         return service_jobs.lines(self.case, self._reader)
 
+    @cached_property
+    def _counts(self) -> dict[str, float]:
+        """The metadata operations of the jobs by kind."""
+        return {kind: self._sum(f"count_{kind}") for kind in METADATA_OPERATIONS}
+
     @property
     def _kinds(self) -> list[str]:
-        sums = {kind: self._sum(f"count_{kind}") for kind in METADATA_OPERATIONS}
+        sums = self._counts
         total = sum(sums.values())
         frequent = sorted(
             (kind for kind in sums if total and sums[kind] / total >= _FREQUENT),
@@ -238,49 +282,49 @@ class Topic:
         shares = ", ".join(f"{kind} {percent(sums[kind] / total, 0)}%" for kind in frequent)
         if not frequent:
             return []
-        whose = f"{self._these_jobs}{self._counted_until}"
         median = "" if self._is_one_job else f", median {self._median_operations:,.0f} a job"
-        return [f"Metadata operations of {whose}: {total:,.0f}{median} ({shares})"]
+        return [f"Metadata operations of {self._these_jobs}: {total:,.0f}{median} ({shares})"]
 
     @property
     def _median_operations(self) -> float:
         median: Any = self._jobs["metadata_operations"].median()
         return float(median or 0)
 
-    @property
-    def _counted_until(self) -> str:
-        """Up to when the operations of jobs that still run are counted."""
+    @cached_property
+    def _counted_until(self) -> datetime | None:
+        """Up to when the operations of jobs that still run are counted; None: all ended."""
         running = self._jobs.filter(~pl.col("has_ended"))["subject"].cast(pl.Int64).to_list()
-        until = job_operations.counted_until(running) if running else None
-        return f" until {timezone.localtime(until):%H:%M:%S %Z}" if until else ""
+        return job_operations.counted_until(running) if running else None
 
     @property
     def _similar(self) -> list[str]:
-        """The heaviest job among similar jobs."""
-        heaviest = self._jobs.sort(
-            "metadata_operations_per_node", descending=True, nulls_last=True
-        ).head(1)
-        with_usual = evidence.for_jobs(heaviest["subject"].cast(pl.Int64).to_list()).frame
-        compared = with_usual.filter(
-            pl.col("similar_jobs") >= MIN_GROUP, pl.col("usual_operations") > 0
-        )
+        """The heaviest job among similar jobs, as its page shows it to the recipient."""
+        known = self._jobs.drop_nulls(_PER_NODE).sort(_PER_NODE)["subject"].cast(pl.Int64)
+        job = Job.objects.select_related("statistics").filter(pk__in=known.tail(1).to_list())
         return [
-            f"Heaviest job per node: {own:,.0f} operations, similar jobs usually {usual:,.0f} "
-            f"({significant(own / usual)} times)"
-            for own, usual in compared.select(
-                "metadata_operations_per_node", "usual_operations"
-            ).iter_rows()
+            f"Heaviest job per node: {each.value:,.0f} operations, similar jobs usually "
+            f"{each.usual.median:,.0f} ({significant(each.value / each.usual.median)} times)"
+            for heaviest in job
+            for each in standings.standings(heaviest, heaviest.statistics, self._reader)
+            if each.metric.name == _PER_NODE and each.usual and each.usual.median
         ]
 
     @property
     def jobs_heading(self) -> str:
         """How many jobs it is about."""
         figures = self.summary.figures
-        total = f", {self.summary.total} in total" if self.summary.total else ""
+        total = f", {self._total_in_words} in total" if self.summary.total else ""
         if figures.jobs <= 1:
             return "The job:" if figures.jobs else "Found for:"
         listed = f", of which the {LISTED_JOBS} worst" if figures.jobs > LISTED_JOBS else ""
         return f"{figures.jobs:,} jobs{total}{listed}:"
+
+    @property
+    def _total_in_words(self) -> str:
+        """The total of the measure as of the time of all figures."""
+        if not self._current:
+            return self.summary.total
+        return in_words(self._worst, self._number, sum(self._current.values()))
 
     @cached_property
     def worst(self) -> list[str]:
@@ -381,14 +425,21 @@ class _Peak:
 
 
 def _peak(job: int) -> _Peak | None:
-    row = JobEvidence.objects.filter(job=job, peak_operations__gt=0).first()
+    rows = JobEvidence.objects.select_related("job")
+    row = rows.filter(job=job, peak_operations__gt=0).first()
     if row is None:
         return None
     figures: Any = row
     operations, end = figures.peak_operations, figures.peak_operations_at
     place, start = row.filesystem_id, end - PEAK_SPAN
     share = job_operations.job_share(job, place, start, end) if place else None
-    return _Peak(operations / PEAK_SPAN.total_seconds(), share)
+    return _Peak(operations / _within_run(row.job, start, end).total_seconds(), share)
+
+
+def _within_run(job: Job, start: datetime, end: datetime) -> timedelta:
+    """Return how long a job ran within a range in which it was counted."""
+    first, last = max(job.started_at or start, start), min(job.ended_at or end, end)
+    return max(last - first, _SHORTEST)
 
 
 def _total(values: pl.Series) -> float:

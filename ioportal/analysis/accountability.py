@@ -5,7 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 MOMENT = ("server", "service", "start")
-PARTY_TIMES = ("took_us", "usual_us", "blocked_us")
+_TIMES = ("took_us", "usual_us", "blocked_us")
+# Of the requests of users' jobs, and of all.
+PARTY_TIMES = (*(f"users_{name}" for name in _TIMES), *_TIMES)
 CALM_SHARE = 0.5  # of the work that a slow server does: it would do that much without a queue
 BUSIER_TIMES = 2.0  # work of another party / of a group: with more, its waiting is its own doing
 
@@ -26,7 +28,7 @@ def accountable(work: pl.DataFrame, parties: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         The columns of `work`, all_work_us, accountable, and the times of parties that are not
-        busier: others_took_us, others_usual_us and others_blocked_us.
+        busier: `PARTY_TIMES` with the prefix ``others_``.
     """
     shares = (
         parties.group_by(*MOMENT, "source")

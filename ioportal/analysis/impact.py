@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from collectors.lustre import opcodes
 from ioportal.analysis.accountability import MOMENT, PARTY_TIMES, accountable
 
 if TYPE_CHECKING:
@@ -101,11 +102,12 @@ def by_window(
     """Estimate how much less others would have waited without each principal and each group.
 
     In each window and service, impact is ``accountable share x worked share x max(0, sum over
-    opcodes of (others' total time - others' RPCs x baseline))``; *others* are other users (of
-    projects: other projects) and principals outside jobs, except those that do more than
-    `BUSIER_TIMES` the work: their waiting is their own doing. Time blocked on locks does not count:
-    such an RPC does not wait for work. The worked share is work / (work + blocked time beyond
-    `FREE_THREADS`): if all threads are blocked, others queue for them, not for work.
+    opcodes of (others' total time - others' RPCs x baseline))``; *others* are jobs of other users
+    (of projects: of other projects), except of those that do more than `BUSIER_TIMES` the work:
+    their waiting is their own doing. Nobody waits for pings and for requests outside jobs (of
+    daemons, without a job id): the waiting of these is separate. Time blocked on locks does not
+    count: such an RPC does not wait for work. The worked share is work / (work + blocked time
+    beyond `FREE_THREADS`): if all threads are blocked, others queue for them, not for work.
 
     Args:
         windows: columns of `WINDOWS`; they begin `MAX_WAIT` before `since`, if there are any.
@@ -122,7 +124,8 @@ def by_window(
         A row for each group in each window and service: kind ("principal" or one of `GROUPS`),
         key, start, server, service, and in microseconds work_us and all_work_us (work of the group
         and of all while the window's RPCs waited), others_us (time of others' RPCs with a known
-        baseline), others_usual_us (their usual time) and impact_us.
+        baseline), others_usual_us (their usual time), impact_us, and outside_us: the extra waiting
+        of requests outside jobs and pings.
 
     Source: docs/metrics.md, "Impact".
     """
@@ -145,9 +148,8 @@ def _impacts(
     worked = ahead.group_by(MOMENT).agg(
         worked_share=(pl.sum("work_us") / (pl.sum("work_us") + blocked_us)).fill_nan(1)
     )
-    late_us = (
-        pl.col("others_took_us") - pl.col("others_usual_us") - pl.col("others_blocked_us")
-    ).clip(lower_bound=0)
+    users_us, all_us = (_late_us(f"others_{prefix}") for prefix in ("users_", ""))
+    share = pl.col("accountable") * pl.col("worked_share")
     frames = []
     for party, kinds in _KINDS_OF_PARTIES.items():
         work = pl.concat(
@@ -173,15 +175,22 @@ def _impacts(
                 "work_us",
                 "all_work_us",
                 "kind",
-                others_us="others_took_us",
-                others_usual_us="others_usual_us",
-                impact_us=pl.col("accountable") * pl.col("worked_share") * late_us,
+                others_us="others_users_took_us",
+                others_usual_us="others_users_usual_us",
+                impact_us=share * users_us,
+                outside_us=share * (all_us - users_us).clip(lower_bound=0),
             )
         )
     impacts = pl.concat(frames)
     if until is None:
         return impacts
     return impacts.join(_unclear_beginnings(impacts, overloads, until), on=MOMENT, how="anti")
+
+
+def _late_us(prefix: str) -> pl.Expr:
+    """Return the extra waiting of requests with `PARTY_TIMES` of a prefix."""
+    took, usual, blocked = (pl.col(f"{prefix}{name}_us") for name in ("took", "usual", "blocked"))
+    return (took - usual - blocked).clip(lower_bound=0)
 
 
 def _unclear_beginnings(
@@ -207,6 +216,8 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     """
     usual_us = pl.col("timed") * pl.col("baseline_us")
     is_known = pl.col("baseline_us").is_not_null()
+    is_ping = pl.col("opcode") == opcodes.OBD_PING
+    is_of_user = pl.col("user").is_not_null()
     slowness = (pl.col("service_us_sum") / pl.col("work_us")).fill_nan(1).clip(lower_bound=1)
     blocked_us = pl.col("known_service_us") - BLOCKED_TIMES * pl.col("slowness") * pl.col(
         "usual_us"
@@ -225,10 +236,15 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
             known=pl.when(is_known).then("timed").otherwise(0),
             work_us=usual_us.fill_null(pl.col("service_us_sum")),
         )
+        .with_columns(
+            pl.when(is_ping).then(0).otherwise(name).alias(f"users_{name}")
+            for name in ("took_us", "usual_us")
+        )
         .group_by(*MOMENT, "principal")
         .agg(
             pl.sum("timed", "service_us_sum", "work_us"),
             pl.sum("known", "known_service_us", "took_us", "usual_us"),
+            pl.sum("users_took_us", "users_usual_us"),
         )
         # All RPCs of a busy server are slow, also those of the busiest; blocked are some.
         .with_columns(slowness=slowness.sort_by("work_us").last().over(MOMENT))
@@ -239,6 +255,12 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
         .with_columns(
             user_party=pl.coalesce("user", "principal"),
             project_party=pl.coalesce("project", "principal"),
+            users_blocked_us="blocked_us",
+        )
+        .with_columns(
+            pl.when(is_of_user).then(name).otherwise(0)
+            for name in PARTY_TIMES
+            if name.startswith("users_")
         )
     )
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _SHOWN = 3
-_MIN_SHARE = 0.1  # of all operations: rarer ones are not worth the user's time
+MIN_SHARE = 0.1  # of all operations: rarer ones are not worth the user's time
 
 _TEXTS = {  # what the operations are, and what to do
     "start-up": (
@@ -84,7 +84,7 @@ def ranked(
     remedies = [
         Remedy(operations, operations / total, finding, text)
         for operations, finding, text in _candidates(counts, startup or 0, failed_opens or 0)
-        if total and operations / total >= _MIN_SHARE
+        if total and operations / total >= MIN_SHARE
     ]
     return sorted(remedies, key=lambda remedy: -remedy.operations)[:_SHOWN]
 

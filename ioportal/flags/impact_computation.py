@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _PRINCIPAL = "principal"  # the kind of a single job, process or host
 _MIN_STORED_US = 10_000  # smaller impacts are not stored
-_TIMES = ("impact_us", "work_us", "all_work_us", "others_us", "others_usual_us")
+_TIMES = ("impact_us", "outside_us", "work_us", "all_work_us", "others_us", "others_usual_us")
 _READ_SPAN = timedelta(hours=1)
 _LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS, levels.IMPACT)
 
@@ -149,7 +149,7 @@ def _store(
         .group_by("start", "server", "kind", "key")
         .agg(pl.sum(*_TIMES))
         .with_columns(pl.col(_TIMES).round().cast(pl.Int64))
-        .filter(pl.col("impact_us") >= _MIN_STORED_US)
+        .filter(pl.col("impact_us") + pl.col("outside_us") >= _MIN_STORED_US)
     )
     keyed = impacts.select("kind", "key").unique()
     groups = job_groups.stored(keyed.filter(pl.col("kind") != _PRINCIPAL).rows())

@@ -21,6 +21,7 @@ from django.utils import timezone
 from ioportal.analysis.comparison.results import Scale, Verdict
 from ioportal.analysis.metrics import BY_NAME, Source
 from ioportal.analysis.populations import MIN_GROUP
+from ioportal.analysis.remedies import MIN_SHARE
 from ioportal.flags.models import Case
 from ioportal.reporting import mitigation_effects
 from ioportal.reporting.expectations import together
@@ -29,18 +30,29 @@ from ioportal.studies.models import Mitigation
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ioportal.analysis.comparison.results import Effect
     from ioportal.reporting.mitigation_effects import MeasuredEffect
     from ioportal.studies.before_after import Neighbour
 
-_KEY = "mitigation-effect-2"  # to be changed with `PastEffect`
+_KEY = "mitigation-effect-3"  # to be changed with `PastEffect`
 _CACHED = timedelta(days=30)
 _MEASURED_AGAIN = timedelta(days=1)  # while data arrives
 _LISTED = 10
 _QUOTED = 2
 _METADATA = {Source.JOB_STATS_MDT, Source.RPC_TRACE, Source.IMPACT, Source.EXPORTS}
+# Kinds of metadata operations that metrics count, and that mitigations reduce.
+_OF_METRICS: dict[str, tuple[str, ...]] = {
+    "opens": ("open",),
+    "closes": ("close",),
+    "open_close_ratio": ("open",),
+}
+_OF_KINDS: dict[str, tuple[str, ...]] = {
+    Mitigation.Kind.SOFTWARE: ("open", "getattr"),
+    Mitigation.Kind.ENVIRONMENT: ("open", "getattr"),
+    Mitigation.Kind.PLACEMENT: ("open", "mknod", "unlink"),
+}
 _OF_STAFF = {Mitigation.Kind.SERVER, Mitigation.Kind.SCHEDULING, Mitigation.Kind.OTHER}
 
 
@@ -106,8 +118,13 @@ def for_case(case: Case) -> list[tuple[Mitigation, PastEffect]]:
     return _with_effects(relevant)[:_LISTED]
 
 
-def that_helped(case: Case) -> list[str]:
+def that_helped(case: Case, operations: Mapping[str, float], at_once: int) -> list[str]:
     """Return what helped with the same kind of finding, at most two, without names of users.
+
+    Args:
+        case: the case.
+        operations: metadata operations of its jobs by kind: fixes of others are no help.
+        at_once: how many of its jobs ran at the same time.
 
     Only significant effects on at least ten jobs before and after count. Other mitigations that
     were measured together are named by their titles if all users may see these.
@@ -115,7 +132,10 @@ def that_helped(case: Case) -> list[str]:
     fit = [
         each
         for each in _past(case)
-        if _fits(case, each) and each.kind not in _OF_STAFF and each.reverted_at is None
+        if _fits(case, each)
+        and each.kind not in _OF_STAFF
+        and each.reverted_at is None
+        and _concerns(each, operations, at_once)
     ]
     helped: dict[str, tuple[Mitigation, PastEffect]] = {}
     for mitigation, effect in _with_effects(fit):
@@ -160,6 +180,18 @@ def _fits(case: Case, mitigation: Mitigation) -> bool:
     if rule is None or metric is None:
         return False
     return metric.source is rule.source or {metric.source, rule.source} <= _METADATA
+
+
+def _concerns(mitigation: Mitigation, operations: Mapping[str, float], at_once: int) -> bool:
+    """Return whether a mitigation is about something that some jobs do."""
+    if mitigation.kind == Mitigation.Kind.CONCURRENCY and at_once <= 1:
+        return False
+    total = sum(operations.values())
+    return all(
+        sum(operations.get(kind, 0) for kind in kinds) >= MIN_SHARE * total
+        for kinds in (_OF_METRICS.get(mitigation.metric), _OF_KINDS.get(mitigation.kind))
+        if kinds
+    )
 
 
 def _is_of_owner(case: Case, mitigation: Mitigation) -> bool:
@@ -209,6 +241,8 @@ def _has_helped(measured: MeasuredEffect) -> bool:
         return False
     should_fall = expected is None or expected.is_fall
     has_fallen = effect.estimate < (1 if effect.scale is Scale.RATIO else 0)
+    if metric and metric.source in _METADATA and not has_fallen:
+        return False  # more load helps nobody, even if it was expected
     return should_fall == has_fallen and min(measured.jobs) >= MIN_GROUP
 
 

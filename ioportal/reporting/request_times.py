@@ -120,7 +120,8 @@ def _times(server: Server, start: datetime, end: datetime, impacts: pl.DataFrame
     """Return request times by window, without the largest cause: its requests wait, too."""
     usual = baselines.at_time([server.pk], start)
     of_others = (
-        impacts.sort("impact_us")
+        impacts.filter(pl.col("others_usual_us") > 0)
+        .sort("impact_us")
         .group_by("start")
         .agg(took_us=pl.last("others_us"), usual_us=pl.last("others_usual_us"))
     )

@@ -25,9 +25,10 @@ from ioportal.alerts.models import (
     NotificationCase,
 )
 from ioportal.alerts.topics import topics
+from ioportal.analysis.rules import BY_CODE
 from ioportal.flags.models import Case, CaseEvent, Flag, JobEvidence
 from ioportal.jobs.models import Job
-from ioportal.site.models import UserAccount
+from ioportal.site.models import Server, UserAccount
 from ioportal.telemetry.models import ImpactWindow, StageFailure
 from tests import untraced
 
@@ -100,7 +101,35 @@ def test_operations_of_running_jobs_have_a_time(storm):
 
     [topic] = topics([storm.pk], "alice")
 
-    assert any("this job until 12:09:00 UTC: " in fact for fact in topic.facts)
+    [heading] = [fact for fact in topic.facts if fact.startswith("From ")]
+    assert heading.endswith(" 12:09:00 UTC (still running: all figures are as of then)")
+
+
+def test_all_figures_of_a_mail_are_of_one_time(storm):
+    total = Job.objects.get(batch_id=untraced.STORM).statistics.metadata_operations
+    rule = BY_CODE["metadata-operations"]
+    Case.objects.filter(pk=storm.pk).update(rule=rule.code)
+    Flag.objects.filter(case=storm).update(  # evaluated earlier
+        rule=rule.code, value=total / 2, numbers={}, thresholds=rule.defaults
+    )
+
+    [topic] = topics([storm.pk], "alice")
+
+    text = "\n".join([*topic.facts, *topic.worst, topic.jobs_heading, topic.request])
+    assert text.count(f"{total:,.0f}") >= 3
+    assert f"{total / 2:,.0f}" not in text
+
+
+def test_a_rate_is_over_the_run(storm):
+    job = Job.objects.get(batch_id=untraced.STORM)
+    peak = JobEvidence.objects.get(job=job)
+    first = max(job.started_at, peak.peak_operations_at - timedelta(minutes=5))
+    Job.objects.update(ended_at=first + timedelta(minutes=2))
+    Server.objects.update(capacity_per_s=50)
+
+    [topic] = topics([storm.pk], "alice")
+
+    assert f"from {peak.peak_operations / 120:,.0f} to below 10 a second" in topic.request
 
 
 def test_a_share_of_the_server_is_of_all_operations_at_the_peak(storm):

@@ -11,12 +11,34 @@ WAIT = {"measure": "Extra wait", "value": "757 s", "threshold": "10 s"}
     ("load", "expected"),
     [
         pytest.param(
-            Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950),
+            Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950, capacity=5_210),
             "Please stop or throttle this job. Before you run it again, reduce its metadata "
             "operations from 4,950 to below 1,000 a second (mean of five minutes): it did 99% of "
-            "the server's work, and up to 20% delays others little. It is solved when "
-            '"Extra wait" is below 10 s.',
+            "the server's work, and up to 20% of its capacity (about 5,200 a second) delays others "
+            'little. It is solved when "Extra wait" is below 10 s.',
             id="one job alone does too much",
+        ),
+        pytest.param(
+            Load(**WAIT, is_of_one_job=True, share=0.6, rate=4_950, capacity=5_210, has_ended=True),
+            "Before you run this job again, please reduce its metadata operations from 4,950 to "
+            "below 1,000 a second (mean of five minutes): it did 60% of the server's work, and up "
+            "to 20% of its capacity (about 5,200 a second) delays others little. It is solved "
+            'when "Extra wait" is below 10 s.',
+            id="an equal storm next to others has the same limit",
+        ),
+        pytest.param(
+            Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950),
+            "Please stop or throttle this job. Before you run it again, make it slower: it did 99% "
+            "of the server's work, and up to 20% delays others little. It is solved when "
+            '"Extra wait" is below 10 s.',
+            id="no number without a capacity",
+        ),
+        pytest.param(
+            Load(**WAIT, is_of_one_job=True, share=0.9, rate=900, capacity=5_000),
+            "Please stop or throttle this job. Before you run it again, make it slower: it did 90% "
+            "of the server's work, and up to 20% delays others little. It is solved when "
+            '"Extra wait" is below 10 s.',
+            id="costly operations at a low rate",
         ),
         pytest.param(
             Load(**WAIT, share=0.4, at_once=5, has_ended=True),

@@ -68,7 +68,7 @@ IMPACT = Rule(
         "Other users waited {peak_impact_s:,.0f} s longer within five minutes because of this "
         "job ({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), "
         "{impact_s:,.0f} s over its run (threshold {threshold_impact_s:,.0f} s). "
-        "Run fewer jobs of this kind concurrently, and check which files it opens."
+        "Check which files it opens, and spread its requests over a longer time."
     ),
     check=_check,
     example=Example(

@@ -48,8 +48,8 @@ METADATA_RATE = Rule(
     advice=(
         "{sustained_per_node:,.0f} metadata operations per node within ten minutes, "
         "{sustained_operations:,.0f} in total (thresholds {threshold_sustained_per_node:,.0f} "
-        "and {threshold_sustained_operations:,.0f}). Keep files open between accesses, do not "
-        "poll files in a loop, and run fewer such jobs concurrently."
+        "and {threshold_sustained_operations:,.0f}). Keep files open between accesses, and "
+        "do not poll files in a loop."
     ),
     check=_check,
     example=Example(

@@ -215,10 +215,10 @@ class JobGroup(models.Model):
 
 
 class ImpactWindow(models.Model):
-    """Derived: the impact of a principal or a group of jobs on others, by 10 s x server.
+    """Derived: the impact of a principal or a group of jobs on other users, by 10 s x server.
 
     `principal_id` is a job, a source job id, a NID or a `JobGroup`, depending on the kind; 0 for
-    other kinds. An impact below 0.01 s has no row.
+    other kinds. An impact below 0.01 s, together with `outside_us`, has no row.
     """
 
     pk = models.CompositePrimaryKey("start", "server_id", "kind", "principal_id")  # for Django only
@@ -227,9 +227,11 @@ class ImpactWindow(models.Model):
     kind = models.SmallIntegerField()  # `Principal` or `JobGroup.Kind`
     principal_id = models.BigIntegerField()
     impact_us = models.BigIntegerField()
+    # The extra waiting of pings and of requests outside jobs; null: part of the impact.
+    outside_us = models.BigIntegerField(null=True)
     work_us = models.BigIntegerField()  # of the principal, while the window's RPCs waited
     all_work_us = models.BigIntegerField()
-    others_us = models.BigIntegerField()  # total time of others' RPCs, including the queue
+    others_us = models.BigIntegerField()  # total time of other users' RPCs, with the queue
     others_usual_us = models.BigIntegerField()  # the usual total time of these RPCs
     is_estimated = models.BooleanField(
         default=False

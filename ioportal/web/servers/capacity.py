@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +25,9 @@ from ioportal.analysis.capacity import (
 )
 from ioportal.analysis.safe_load import MAX_GAP_RATIO, MIN_UNIT_WINDOWS, MIN_UNITS, End
 from ioportal.charts import capacity as charts
+from ioportal.reporting import server_capacities
 from ioportal.reporting.formatting import significant
 from ioportal.reporting.time_ranges import TimeRange
-from ioportal.studies.cache import cached
-from ioportal.telemetry import buckets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
     from ioportal.site.models import Server
 
 _HEADERS = {"curve": tuple(CURVE), "load": ("start", "mean", "highest")}  # of exports
-_HOUR = timedelta(hours=1)
-_RENEWAL = timedelta(minutes=10)  # of cached results, while data arrives
 _PRESERVED = ("start", "end", "last", "method")
 _DIGITS = 3  # of rates in sentences
 _ROWS_SHOWN = 100  # in the table of a page; exports have all
@@ -103,8 +99,7 @@ class CapacityPage:
         if last is None:
             return None
         self._last = last
-        end = buckets.ceil(last, _HOUR)  # cached for an hour
-        default = TimeRange(end - capacity.PERIOD, end)
+        default = TimeRange(*server_capacities.latest_range(last))
         window, self.errors = TimeRange.or_default(self._query, default)
         return window
 
@@ -134,13 +129,8 @@ class CapacityPage:
         method, window = self.method, self.window
         if method is None or window is None:
             return None
-        key = (self.server.pk, method.value, window.start, window.end)
-        return cached(
-            "capacity",
-            key,
-            lambda: capacity.of_server(self.server.pk, method, window.start, window.end),
-            lambda: buckets.floor(self._last, _RENEWAL) if self._last else None,
-        )
+        start, end = window.start, window.end
+        return server_capacities.of_range(self.server, method, start, end, self._last)
 
     @property
     def capacity(self) -> Capacity | None:

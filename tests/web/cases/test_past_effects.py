@@ -12,6 +12,7 @@ from tests.web.mitigations.rows import DAY, change_run_time, log
 from tests.web.reading import text_of, words_of
 
 CHANGED_AT = at("00:00") - 4 * DAY
+OPENS = {"open": 900, "close": 100}
 TITLE = "alice cleaned the search path"
 
 
@@ -46,10 +47,10 @@ def test_staff_see_effects_once_they_are_measured(case, fix, as_staff, client):
 
 
 def test_mails_quote_what_helped_without_names(case, fix):
-    assert past_effects.that_helped(case) == []
+    assert past_effects.that_helped(case, OPENS, 5) == []
     past_effects.measure_next(5)
 
-    [line] = past_effects.that_helped(case)
+    [line] = past_effects.that_helped(case, OPENS, 5)
     assert line.startswith("Environment clean-up: Duration fell 4.0")
     assert "(3." in line
     assert "alice" not in line
@@ -64,7 +65,7 @@ def test_a_joint_effect_names_the_other_mitigations(case, fix, as_staff):
     assert f'<a href="/mitigations/{other.pk}/">Faster disks</a> (3 Jul 2017).' in page
     for is_public, name in ((False, "another change"), (True, "“Faster disks”")):
         Mitigation.objects.filter(pk=other.pk).update(is_public=is_public)
-        [line] = past_effects.that_helped(case)
+        [line] = past_effects.that_helped(case, OPENS, 5)
         assert line.startswith(
             f"Environment clean-up together with {name} (3 Jul 2017): Duration fell 4."
         )
@@ -84,7 +85,23 @@ def test_mails_do_not_quote(case, fix, facts):
     Mitigation.objects.update(**facts)
     past_effects.measure_next(5)
 
-    assert past_effects.that_helped(case) == []
+    assert past_effects.that_helped(case, OPENS, 5) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "operations", "at_once", "quoted"),
+    [
+        pytest.param({}, {"open": 900}, 1, 1, id="opens are reduced"),
+        pytest.param({}, {"mknod": 900, "open": 9}, 1, 0, id="opens, which the jobs do not do"),
+        pytest.param({"kind": "concurrency"}, OPENS, 2, 1, id="several jobs at a time"),
+        pytest.param({"kind": "concurrency"}, OPENS, 1, 0, id="one job at a time"),
+    ],
+)
+def test_mails_quote_what_concerns_the_jobs(case, fix, facts, operations, at_once, quoted):
+    Mitigation.objects.update(**facts)
+    past_effects.measure_next(5)
+
+    assert len(past_effects.that_helped(case, operations, at_once)) == quoted
 
 
 def test_an_effect_is_measured_again_after_its_mitigation_changed(case, fix):
@@ -107,7 +124,7 @@ def test_the_number_of_queries_is_constant(case, fix, as_staff):
     def count():
         with CaptureQueriesContext(connection) as queries:
             past_effects.for_case(case)
-            past_effects.that_helped(case)
+            past_effects.that_helped(case, OPENS, 5)
         return len(queries)
 
     past_effects.measure_next(5)
