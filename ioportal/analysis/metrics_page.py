@@ -224,11 +224,12 @@ of pilots (the batch jobs of PanDA jobs), or of their nodes. Only the selected j
 
 ## Similar jobs
 
-Similar to a job are the other jobs of its cluster and size class (1, 2-3, 4-7, ... nodes) that
-started in the 30 days up to the end of the UTC day of its start, without jobs of poor quality. If
-at least {MIN_SAME_NAME} of them have its user and name, only these are similar. Job pages show the
-job's rank and the quartiles of similar jobs, from {MIN_GROUP} known values. Rules compare with
-their median.
+Similar to a job are the jobs of its cluster and size class (1, 2-3, 4-7, ... nodes) that started in
+the 30 days before the UTC day of its start: a day of storms does not make storms usual. Jobs of
+poor quality are excluded, and jobs with a current flag of severity warning or abuse. If at least
+{MIN_SAME_NAME} of them have its user and name, only these are similar. Job pages show the job's
+rank and the quartiles of similar jobs, from {MIN_GROUP} known values. Rules compare with their
+median.
 
 ## RPC report
 
@@ -242,9 +243,11 @@ cover timed RPCs only: lines without a timing tail are counted but not timed.
 
 A busy job is not necessarily harmful. Impact estimates how many seconds less others would have
 waited without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
-or of an application (user and job name without numbers). *Others* are other users, and hosts and
-processes outside jobs: if a user's jobs delay each other, others are not harmed. For a project,
-others are outside the project. In each window of 10 s and service of a metadata server, impact is
+or of an application (user and job name without numbers). *Others* are the jobs of other users: if a
+user's jobs delay each other, others are not harmed. For a project, others are outside the project.
+Nobody waits for pings, which clients send on their own, nor for requests outside jobs (system
+daemons, log-in nodes, requests without a job id): their extra waiting is stored apart, and mails
+name it apart. In each window of 10 s and service of a metadata server, impact is
 ``accountable share x worked share x max(0, others' time - blocked time - usual time of as many RPCs
 of the same kinds)``. An RPC's time lasts from its arrival to its end. The impact in a range is the
 sum over its windows. A group's *own waiting* is the excess of its own time over the usual time. It

@@ -1,7 +1,4 @@
-"""Usual values of the jobs similar to those under evaluation, by day of start.
-
-Groups contain the job itself, which does not matter to medians of 20 jobs; counts exclude it.
-"""
+"""Usual values of the jobs similar to those under evaluation, by day of start."""
 
 from __future__ import annotations
 
@@ -28,8 +25,7 @@ _RETAINED = timedelta(days=14)  # jobs that end in sequence may have started out
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _SIZE_GROUP = ["cluster", "size_class"]
 _COLUMNS = {**GROUP, **USUAL_VALUES}
-_VERSION = crc32(" ".join(_COLUMNS).encode())  # of cached rows
-_COUNTS = [name for name in USUAL_VALUES if name.startswith("similar_jobs")]
+_VERSION = crc32(" ".join(["2", *_COLUMNS]).encode())  # of cached rows
 
 
 class MovingWindow:
@@ -52,7 +48,7 @@ class MovingWindow:
         sized = by_group(figures, _SIZE_GROUP).with_columns(user_and_name=None)
         return pl.concat(
             groups.select(pl.col(name).cast(dtype) for name, dtype in _COLUMNS.items())
-            for groups in (sized, by_group(named, list(GROUP), MIN_SAME_NAME + 1))
+            for groups in (sized, by_group(named, list(GROUP), MIN_SAME_NAME))
         )
 
     def _extend(self, start: datetime, end: datetime) -> None:
@@ -101,4 +97,4 @@ def _join(jobs: pl.DataFrame, usual: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(
         pl.when("is_named").then(name).otherwise(f"{name}_of_size").alias(name)
         for name in USUAL_VALUES
-    ).with_columns(pl.col(_COUNTS) - 1)
+    )

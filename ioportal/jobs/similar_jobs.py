@@ -1,9 +1,9 @@
-"""Similar jobs: the one definition for job pages and rules.
+"""Similar jobs: the one definition for job pages, rules and mails.
 
-Similar to a job are the other jobs of its cluster and size class that started in the 30 days up to
-the end of the UTC day of its start. If at least `MIN_SAME_NAME` of them have its user and name,
-only these. Jobs with figures of poor quality are excluded. Size classes are powers of two:
-1 node, 2 to 3, 4 to 7 and so on.
+Similar to a job are the jobs of its cluster and size class that started in the 30 days before the
+UTC day of its start: a day of storms does not make storms usual. If at least `MIN_SAME_NAME` of
+them have its user and name, only these. Jobs with figures of poor quality are excluded, and jobs
+with a warning. Size classes are powers of two: 1 node, 2 to 3, 4 to 7 and so on.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
-from django.db.models import Exists, Q
+from django.db.models import Exists, OuterRef, Q
 from psycopg import sql
 
 from collectors.tables import UTC_US
 from ioportal.analysis.populations import coarsened
+from ioportal.analysis.rules.rule import Severity
 from ioportal.analysis.usual import MIN_SAME_NAME
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.telemetry.copy import read_frame
@@ -24,9 +25,14 @@ from ioportal.telemetry.copy import read_frame
 if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet
 
-_DAY = timedelta(days=1)
 _WINDOW = timedelta(days=30)
 _POOR = JobStatistics.Quality.POOR
+_WARNED = Job.objects.filter(  # jobs with a current finding on good data, more than a notice
+    pk=OuterRef("pk"),
+    flags__severity__gte=Severity.WARNING.value,
+    flags__suppression_reasons=[],
+    flags__ended_at=None,
+)
 
 # The definition in SQL, of a job `j`: whole part of the binary logarithm of its nodes, and a hash
 # of user and name (frames hold numbers instead of long texts).
@@ -49,13 +55,21 @@ SELECT j.cluster_id, {size_class}, {user_and_name}, j.started_at,
     s.metadata_operations_per_node, s.read_bytes
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE j.started_at >= %(start)s AND j.started_at < %(end)s AND s.quality <> 'poor'
-    AND j.node_count > 0
-""").format(size_class=SIZE_CLASS, user_and_name=USER_AND_NAME)
+    AND j.node_count > 0 AND NOT EXISTS (
+        SELECT FROM flags_flag f
+        WHERE f.job_id = j.id AND f.severity >= {warning} AND f.suppression_reasons = '[]'
+            AND f.ended_at IS NULL
+    )
+""").format(
+    size_class=SIZE_CLASS,
+    user_and_name=USER_AND_NAME,
+    warning=sql.Literal(Severity.WARNING.value),
+)
 
 
 def window(day: date) -> tuple[datetime, datetime]:
     """Return the interval of starts of jobs similar to one that started on a UTC day."""
-    end = datetime.combine(day, time(), UTC) + _DAY
+    end = datetime.combine(day, time(), UTC)
     return end - _WINDOW, end
 
 
@@ -72,7 +86,7 @@ def for_job(job: Job) -> JobQuerySet:
         started_at__gte=start,
         started_at__lt=end,
         statistics__isnull=False,
-    ).exclude(Q(pk=job.pk) | Q(quality=_POOR))
+    ).exclude(Q(quality=_POOR) | Exists(_WARNED))
     if not (job.owner and job.name):
         return similar
     same_name = Q(owner=job.owner, name=job.name)

@@ -34,7 +34,8 @@ OUTLIER = {
 
 def test_an_outlier_has_a_histogram_of_similar_jobs(as_staff, new_job, new_flag):
     for operations in (50, 60, 900):
-        new_job({"metadata_operations_per_node": operations})
+        before = at("12:00") - timedelta(days=1)
+        new_job({"metadata_operations_per_node": operations}, started_at=before)
     flag = new_flag(new_job({"metadata_operations_per_node": 1e6}), **OUTLIER)
 
     rows = csv_of(as_staff.get(f"/flags/{flag.pk}/similar-jobs/?format=csv"))

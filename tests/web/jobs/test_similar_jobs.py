@@ -13,7 +13,8 @@ def among(new_job):
     def make(amount, others, owners=("bob", "dave", "erin"), **facts):
         for number in range(1, others + 1):
             owner = owners[number % len(owners)]
-            new_job({"metadata_operations": number}, owner=owner, project="BIO3", **facts)
+            started = {"started_at": NOON - timedelta(days=1)} | facts
+            new_job({"metadata_operations": number}, owner=owner, project="BIO3", **started)
         return new_job({"metadata_operations": amount})
 
     return make
@@ -67,6 +68,7 @@ def test_staff_and_owners_of_all_similar_jobs_see_exact_figures(client, among, s
     [
         pytest.param({"node_count": 4}, id="larger jobs"),
         pytest.param({"started_at": NOON + timedelta(days=31)}, id="later jobs"),
+        pytest.param({"started_at": NOON - timedelta(minutes=1)}, id="jobs of the same day"),
     ],
 )
 def test_dissimilar_jobs_are_excluded(as_alice, among, facts):
@@ -76,9 +78,25 @@ def test_dissimilar_jobs_are_excluded(as_alice, among, facts):
     assert row["similar_jobs"] == "0"
 
 
+@pytest.mark.parametrize(
+    ("severity", "similar"),
+    [pytest.param(1, "12", id="notices"), pytest.param(2, "0", id="warnings")],
+)
+def test_storms_do_not_make_storms_usual(as_alice, new_job, new_flag, severity, similar):
+    for number in range(12):
+        before = NOON - timedelta(days=1)
+        storm = new_job({"metadata_operations": 10_000_000 + number}, started_at=before)
+        new_flag(storm, severity=severity)
+    job = new_job({"metadata_operations": 5})
+    [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/similar-jobs/"))
+
+    assert row["similar_jobs"] == similar
+
+
 def test_jobs_with_poor_data_are_excluded(as_alice, new_job):
     for number in range(12):
-        new_job({"metadata_operations": number, "quality": "poor"})
+        poor = {"metadata_operations": number, "quality": "poor"}
+        new_job(poor, started_at=NOON - timedelta(days=1))
     job = new_job({"metadata_operations": 5})
     [row] = csv_of(as_alice.get(f"/jobs/{job.pk}/similar-jobs/"))
 
