@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import sys
 
 from scripts.checkout import CHECKOUT, exit_status, say
 
 FOLDER = CHECKOUT / "secrets"
-NAMES = ("db_password", "secret_key")
+NAMES = ("db_admin_password", "db_password", "secret_key")
 
 
 def create() -> None:
-    if FOLDER.exists():
-        return
-    new = CHECKOUT / "secrets.new"
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(mode=0o700)  # keeps other users out; users differ inside the containers,
-    for name in NAMES:
-        (new / name).write_text(secrets.token_urlsafe(50))
-        (new / name).chmod(0o444)  # and all of them must read the file
-    new.rename(FOLDER)
-    say("Created secrets/: store a copy with your passwords")
+    """Create the missing secrets; existing ones do not change."""
+    # The folder keeps other users out. Users differ inside the containers, so all read the files.
+    FOLDER.mkdir(mode=0o700, exist_ok=True)
+    missing = [name for name in NAMES if not (FOLDER / name).exists()]
+    for name in missing:
+        new = FOLDER / f"{name}.new"
+        new.write_text(secrets.token_urlsafe(50))
+        new.chmod(0o444)
+        new.rename(FOLDER / name)
+    if missing:
+        say(f"Created {', '.join(missing)} in secrets/: store a copy with your passwords")
 
 
 def read(name: str) -> str:

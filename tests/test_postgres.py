@@ -5,7 +5,7 @@ from time import sleep
 import pytest
 from django.db import connection
 
-from ioportal.postgres import base
+from ioportal.postgres import base, roles
 
 IDLE_S = 1.1
 
@@ -57,3 +57,12 @@ def test_only_idle_connections_are_checked(begin_request, queries, pause_s, stat
 
     [(latest,)] = queries("SELECT query FROM pg_stat_activity WHERE pid = %s", process)
     assert statement in latest
+
+
+@pytest.mark.django_db
+def test_a_superuser_as_the_portals_role_is_reported(queries):
+    [(is_superuser,)] = queries("SHOW is_superuser")
+
+    assert [message.id for message in roles.check(["default"])] == (
+        ["ioportal.W001"] if is_superuser == "on" else []
+    )

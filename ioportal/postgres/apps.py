@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 from django.core import checks
 
-from ioportal.postgres import drift
+from ioportal.postgres import drift, roles
 
 
 class PostgresConfig(AppConfig):
@@ -13,5 +13,6 @@ class PostgresConfig(AppConfig):
     label = "database"  # "postgres" is Django's
 
     def ready(self) -> None:
-        """Register the check, for `migrate` and `check --database`."""
+        """Register the checks, for `migrate` and `check --database`."""
         checks.register(drift.check, checks.Tags.database)
+        checks.register(roles.check, checks.Tags.database)

@@ -30,6 +30,14 @@ POSTGRES = OwnProcess("PostgreSQL", HOME / "postgres", "postmaster.pid", ("postg
 VALKEY = OwnProcess("Valkey", HOME / "valkey", "valkey.pid", ("valkey-server", "redis-server"))
 
 ROLE = DATABASE = "ioportal"
+ADMINISTRATOR = "postgres"  # the only superuser; the portal does not know it
+# The role owns its database, where it may create trusted extensions, and the databases of tests. It
+# reads the location of the data folder, whose free space is watched.
+CREATE = f"""\
+CREATE ROLE {ROLE} LOGIN CREATEDB
+GRANT pg_read_all_settings TO {ROLE}
+CREATE DATABASE {DATABASE} OWNER {ROLE}
+"""
 CONFIGURATION = Path(__file__).with_name("postgresql.conf")
 ENVIRONMENT = {"LANG": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath)}
 # sockaddr_un has 107 bytes and a zero; the longest name in the folder is PostgreSQL's.
@@ -47,7 +55,12 @@ class Programs:
 
     def initdb(self, folder: Path) -> tuple[str, ...]:
         # "trust" is safe here: only its owner can enter the folder of the socket.
-        options = (f"--username={ROLE}", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8")
+        options = (
+            f"--username={ADMINISTRATOR}",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C.UTF-8",
+        )
         return (*self.wrapper, f"{self.postgres_folder}/initdb", "-D", folder.name, *options)
 
     def postgres(self, *arguments: str) -> tuple[str, ...]:
@@ -95,8 +108,7 @@ def create_cluster(programs: Programs, cluster: Path) -> None:
     shutil.rmtree(new, ignore_errors=True)
     run_logged(programs.initdb(new), "initdb", cwd=programs.home, env=ENVIRONMENT)
     single_user = programs.postgres("--single", "-D", new.name, "postgres")
-    create = f"CREATE DATABASE {DATABASE}"
-    run_logged(single_user, "createdb", cwd=programs.home, env=ENVIRONMENT, text=create)
+    run_logged(single_user, "createdb", cwd=programs.home, env=ENVIRONMENT, text=CREATE)
     new.rename(cluster)
 
 

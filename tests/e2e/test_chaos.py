@@ -4,6 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from chaos import report
@@ -33,6 +34,9 @@ def test_killed_processes_lose_and_duplicate_no_operation(site):
 
     assert [(outcome.wrong, outcome.inconclusive) for outcome in run.seeds([1])] == [([], "")]
     assert run.conclude() == []
+    assert run.is_delivered
+    with psycopg.connect(site.database) as database:
+        assert database.execute("SHOW is_superuser").fetchone() == ("off",)
 
 
 @pytest.mark.parametrize(

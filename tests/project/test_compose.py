@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -135,3 +136,15 @@ def test_the_web_server_is_probed_for_readiness(services):
 
     assert "http://127.0.0.1:8000/readyz" in program
     compile(program, "healthcheck", "exec")
+
+
+def test_the_portal_is_no_superuser_of_its_database(services):
+    database, portal = services["db"], services["web"]
+    role = urlsplit(portal["environment"]["DATABASE_URL"]).username
+    script = (PROJECT / "deploy/create-role.sh").read_text()
+
+    assert role != database["environment"]["POSTGRES_USER"]
+    assert "db_admin_password" not in portal["secrets"]
+    assert any("create-role.sh:/docker-entrypoint-initdb.d/" in v for v in database["volumes"])
+    assert f"CREATE ROLE {role} LOGIN" in script
+    assert "SUPERUSER" not in script
