@@ -18,8 +18,8 @@ a threshold. The first threshold belongs to the *measure*, which is charted.
 **Flags.** A flag opens at the thresholds and ends below 80 % of each threshold, to prevent
 flapping. Until then, further findings update it. A flag begins when its measure reached the
 threshold, as far as the windows of the data show; pages also show when that was noticed. A finding
-becomes *abuse* at a multiple of the measure's threshold, once it has lasted five minutes. For an
-ended job the whole run counts.
+becomes *abuse* at a multiple of the measure's threshold once it has lasted five minutes, and at
+twice that multiple at once. For an ended job the whole run counts.
 
 **Severity and harm.** A finding about load or impact is a *warning* only if others waited because
 of its subject: at least a minute longer in total, over the run of a job, within a day for users,
@@ -28,12 +28,13 @@ work: every bystander prolongs a queue a little. Waiting is measured from traces
 the statistics of services (see [metrics](metrics.md#impact)). Estimates are within a factor of two,
 so a warning needs twice the estimated waiting. Where neither was collected for an hour, harm is
 unknown and the finding is a warning. All other such findings are *notices*: advice to their owners,
-which needs no triage. While `impact` or `impact-of-many-jobs` flags a subject, its other findings
-about load are notices too: they explain one problem, which is triaged once. For no other reason
-does the severity of a flag decrease.
+which needs no triage; their pages give the reason. While `impact` or `impact-of-many-jobs` flags a
+subject, its other findings about load are notices too: they explain one problem, which is triaged
+once. For no other reason does the severity of a flag decrease.
 
 **Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one
-case; so are all flags of one user, host or filesystem. The application name is the job's name
+case; so are all flags of one user, host or filesystem. Its severity is the highest of its flags in
+the week before its latest data. The application name is the job's name
 without the numbers of single jobs. A case shows the total of the measure where it adds up over
 jobs, otherwise its highest value. It is resolved when none of its findings applies, expires without
 new findings for 30 days (hosts 30 minutes, filesystems two hours), and opens again when the problem

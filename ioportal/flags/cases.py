@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q
 from django.utils import timezone
@@ -19,6 +19,8 @@ from ioportal.flags.models import Case, CaseEvent, Flag, FlagEvent
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
     from datetime import datetime
+
+    from ioportal.flags.models import FlagQuerySet
 
 EXPIRES_AFTER = {  # without new findings
     Subject.JOB: timedelta(days=30),
@@ -33,6 +35,7 @@ CONTINUES_FOR = {
     Subject.HOST: timedelta(minutes=30),
     Subject.FILESYSTEM: timedelta(hours=2),
 }
+CURRENT_SPAN = timedelta(days=7)  # before its latest data: of the flags that give its severity
 _BATCH_SIZE = 500  # cases of one UPDATE
 _GROWTH = {FlagEvent.Kind.GREW, FlagEvent.Kind.ESCALATED}
 _State = Case.State
@@ -111,7 +114,7 @@ def _new(key: CaseKey, flags: list[Flag]) -> Case:
         **key._asdict(),
         owner=flags[0].owner,
         state=_State.OPEN if good else _State.SUPPRESSED,
-        severity=max(flag.severity for flag in good or flags),
+        severity=severity((flag.severity, flag.until) for flag in good or flags),
         since=min(flag.since for flag in good or flags),
         until=max(flag.until for flag in good or flags),
         changed_at=timezone.now(),
@@ -156,22 +159,54 @@ class _Totals(NamedTuple):
     until: datetime
 
 
+class _Row(NamedTuple):
+    """The flags of one severity in a case."""
+
+    severity: int
+    flags: int
+    current: int
+    since: datetime
+    until: datetime
+
+
 def _totals(cases: Iterable[int]) -> dict[int, _Totals]:
     flags = Flag.objects.filter(case__in=list(cases)).order_by()
-    figures: dict[str, Any] = {
-        "severity": Max("severity"),
-        "since": Min("since"),
-        "until": Max("until"),
-    }
-    all_flags = flags.values_list("case").annotate(
-        current=Count("pk", filter=Q(ended_at=None)), **figures
+    every, good = _by_severity(flags), _by_severity(flags.counted())
+    totals = {}
+    for case, rows in every.items():
+        counted = good.get(case, [])
+        totals[case] = _Totals(
+            sum(row.current for row in rows),
+            sum(row.flags for row in counted),
+            severity((row.severity, row.until) for row in counted or rows),
+            min(row.since for row in counted or rows),
+            max(row.until for row in counted or rows),
+        )
+    return totals
+
+
+def _by_severity(flags: FlagQuerySet) -> dict[int, list[_Row]]:
+    by_case: dict[int, list[_Row]] = defaultdict(list)
+    rows = flags.values_list("case", "severity").annotate(
+        Count("pk"),
+        current=Count("pk", filter=Q(ended_at=None)),
+        since=Min("since"),
+        until=Max("until"),
     )
-    good = flags.counted().values_list("case").annotate(good=Count("pk"), **figures)
-    good_by_case = {case: row for case, *row in good}
-    return {
-        case: _Totals(current, *good_by_case.get(case, (0, *row)))
-        for case, current, *row in all_flags
-    }
+    for case, *row in rows:
+        by_case[case].append(_Row(*row))
+    return by_case
+
+
+def severity(flags: Iterable[tuple[int, datetime]]) -> int:
+    """Return the severity of a case: the highest of its flags in the week before its latest data.
+
+    Args:
+        flags: severity and end of the data of its flags; at least one.
+    """
+    rows = list(flags)
+    latest = max(until for _, until in rows)
+    return max(rank for rank, until in rows if until > latest - CURRENT_SPAN)
 
 
 def _follow(case: Case, totals: _Totals, flags: list[Flag], grown: set[int]) -> Iterator[CaseEvent]:

@@ -17,17 +17,19 @@ from ioportal.activity import principal_windows
 from ioportal.activity.impact_totals import ImpactTotal
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import latest_data
+from ioportal.flags.cases import severity
 from ioportal.flags.episodes import principal
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting import episode_texts
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.flag_values import in_words, measured, threshold_in_words, title_of, unit_of
-from ioportal.reporting.flags import about_principals, subject_name
+from ioportal.reporting.flags import about_principals, severity_reason, subject_name
 from ioportal.reporting.principals import Name, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from datetime import datetime
 
     from django.contrib.auth.models import User
 
@@ -95,6 +97,14 @@ class CaseSummary:
     def episode(self) -> str:
         """The worst episode of its impact in words; "": it is not known."""
         return episode_texts.of_flag(self.worst) if self.worst else ""
+
+    @cached_property
+    def severity_reason(self) -> str:
+        """Why it is less severe than its rule; "": it is not."""
+        definition = self.case.definition
+        if not (self.worst and definition) or self.case.severity >= definition.severity:
+            return ""
+        return severity_reason(self.worst)
 
     @property
     def trend(self) -> str:
@@ -188,15 +198,16 @@ def summaries(
 
 def _restrict(cases: list[Case], flags: FlagQuerySet) -> None:
     """Give cases the severity and the times of some flags, which the user may see."""
-    by_case = flags.order_by().values("case")
-    aggregates = by_case.annotate(Max("severity"), Min("since"), Max("until"), Min("opened_at"))
-    visible = {row["case"]: row for row in aggregates}
+    by_severity = flags.order_by().values_list("case", "severity")
+    rows: dict[int, list[tuple[int, datetime, datetime, datetime]]] = defaultdict(list)
+    for key, *row in by_severity.annotate(Min("since"), Max("until"), Min("opened_at")):
+        rows[key].append(tuple(row))
     for case in cases:
-        row = visible.get(case.pk)
-        if row is None:  # its flags ended meanwhile
+        if case.pk not in rows:  # its flags ended meanwhile
             continue
-        case.severity, case.since = row["severity__max"], row["since__min"]
-        case.until, case.opened_at = row["until__max"], row["opened_at__min"]
+        severities, since, until, opened_at = zip(*rows[case.pk], strict=True)
+        case.severity = severity(zip(severities, until, strict=True))
+        case.since, case.until, case.opened_at = min(since), max(until), min(opened_at)
 
 
 def _figures(cases: list[Case], flags: FlagQuerySet) -> dict[int, Figures]:

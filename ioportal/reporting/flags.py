@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Case, Exists, OuterRef, Q, When
 from django.urls import reverse
 
 from ioportal.activity import principal_windows
+from ioportal.analysis.metrics import Source
+from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags.episodes import principal
+from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting import episode_texts
 from ioportal.reporting.flag_values import in_words, measured, threshold_in_words, title_of, unit_of
@@ -24,8 +28,24 @@ if TYPE_CHECKING:
 
     from ioportal.activity.impact_totals import ImpactTotal
     from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.flags.models import Flag, FlagQuerySet
+    from ioportal.flags.models import FlagQuerySet
     from ioportal.site.models import Filesystem
+
+_LOWERED = "Notice instead of warning"
+
+
+def severity_reason(flag: Flag) -> str:
+    """Return why a flag is less severe than its rule; "": it is not."""
+    rule = flag.definition
+    if rule is None or flag.severity >= rule.severity:
+        return ""
+    about_impact = [each.code for each in RULES if each.source is Source.IMPACT]
+    same_subject = Flag.objects.good().filter(
+        rule__in=about_impact, subject_kind=flag.subject_kind, subject=flag.subject
+    )
+    if flag.rule not in about_impact and (other := same_subject.first()):
+        return f"{_LOWERED}: “{other.title}” flags the same {flag.subject_kind} and is triaged."
+    return f"{_LOWERED}: others did not wait for a minute because of it."
 
 
 @dataclass(frozen=True)
@@ -55,6 +75,11 @@ class FlagSummary:
     def ratio(self) -> float | None:
         """Its measure over the threshold."""
         return self.flag.value / self.flag.threshold if self.flag.threshold else None
+
+    @cached_property
+    def severity_reason(self) -> str:
+        """Why it is less severe than its rule; "": it is not."""
+        return severity_reason(self.flag)
 
     @property
     def is_running(self) -> bool:

@@ -114,6 +114,15 @@ def test_a_case_escalates_with_its_worst_flag(flag_job):
     assert (the_case().severity, history()) == (Flag.Severity.ABUSE, ["opened", "escalated"])
 
 
+def test_the_severity_of_a_case_is_that_of_its_latest_week(flag_job):
+    flag_job("1", operations=6e7)
+    assert the_case().severity == Flag.Severity.ABUSE
+
+    flag_job("2", 8 * DAY)
+
+    assert the_case().severity == Flag.Severity.WARNING
+
+
 def test_a_case_resolves_when_none_of_its_findings_applies(flag_job):
     flag_job("1")
     flag_job("2", operations=3_500_000)

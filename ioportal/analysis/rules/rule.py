@@ -25,6 +25,7 @@ _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 
 # Subjects with less harm nobody:
 HARM_S = 60.0  # extra waiting of others
+ABUSE_AT_ONCE = 2.0  # times `abuse_times`: abuse however short
 HARM_SHARE = 0.2  # of the server's work: every bystander prolongs a queue a little
 
 
@@ -148,14 +149,15 @@ class Rule:
             thresholds: thresholds of the evaluation.
             harm_s: extra waiting of others because of the subject, at least; None: unknown.
             harm_is_flagged: whether a rule about impact flags the subject.
-            has_lasted: whether the finding is old enough to be abuse.
+            has_lasted: whether the finding is old enough to be abuse at `abuse_times`.
         """
         is_harmless = harm_s is not None and harm_s < HARM_S
         if self.needs_harm and (is_harmless or harm_is_flagged):
             return Severity.NOTICE
-        if not (self.abuse_times and has_lasted):
+        if not self.abuse_times:
             return self.severity
-        is_abuse = value >= thresholds[self.measure] * self.abuse_times
+        times = self.abuse_times if has_lasted else ABUSE_AT_ONCE * self.abuse_times
+        is_abuse = value >= thresholds[self.measure] * times
         return Severity.ABUSE if is_abuse else self.severity
 
 

@@ -119,7 +119,8 @@ def test_abuse_needs_a_multiple_of_the_threshold_and_a_duration():
     threshold = rule.defaults[rule.measure]
 
     assert rule.severity_at(5 * threshold, rule.defaults, has_lasted=True) is Severity.ABUSE
-    assert rule.severity_at(5 * threshold, rule.defaults, has_lasted=False) is rule.severity
+    assert rule.severity_at(9.9 * threshold, rule.defaults, has_lasted=False) is rule.severity
+    assert rule.severity_at(10 * threshold, rule.defaults, has_lasted=False) is Severity.ABUSE
     assert rule.severity_at(4.9 * threshold, rule.defaults, has_lasted=True) is rule.severity
 
 

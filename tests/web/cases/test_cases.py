@@ -187,6 +187,19 @@ def test_a_case_without_recent_flags_says_when_the_last_one_was(as_staff, new_fl
     )
 
 
+def test_a_notice_of_a_rule_for_warnings_has_its_reason(as_staff, new_job, new_flag):
+    job = new_job()
+    flag = new_flag(job, severity=1)
+    pages = (f"/cases/{flag.case_id}/", f"/flags/{flag.pk}/")
+    reason = "Notice instead of warning: others did not wait for a minute because of it."
+    assert all(reason in words_of(as_staff.get(page)) for page in pages)
+
+    new_flag(job, rule="impact", value=60, severity=2)
+
+    reason = "Notice instead of warning: “Slows down other jobs” flags the same job and is triaged."
+    assert all(reason in words_of(as_staff.get(page)) for page in pages)
+
+
 def test_a_case_without_current_flags_says_so(as_staff, new_flag):
     now = timezone.now()
     case = new_flag(since=now, until=now, ended_at=now, ending="Below the thresholds.").case
