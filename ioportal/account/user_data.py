@@ -13,9 +13,10 @@ from django.core.cache import cache
 from django.db import transaction
 from django.db.models import CharField, Func, Q, TextField, Value
 from django.db.models.functions import Cast, Concat, Lower, Replace, Substr
+from django.http import QueryDict
 from django.utils import timezone
 
-from ioportal.account.holdings import NAME_COLUMNS, SECTIONS
+from ioportal.account.holdings import NAME_COLUMNS, SECTIONS, rows
 from ioportal.account.models import Removal
 from ioportal.activity.models import Report
 from ioportal.alerts.models import (
@@ -42,6 +43,12 @@ if TYPE_CHECKING:
 
     from ioportal.alerts.models import NotificationQuerySet
 
+_USER_FILTERS = {"user", "produsername"}  # parameters of job lists
+_FILTER_COLUMNS = (
+    ("studies.Mitigation", "scope"),
+    ("studies.DismissedChange", "scope"),
+    ("studies.Population", "query"),
+)
 _REMOVED = "(removed)"
 _UNSENT = (Notification.State.DRAFT, Notification.State.WAITING)
 
@@ -74,16 +81,17 @@ def remove(name: str, reason: str = "") -> Removal:
     for lock in (Lock.ACCOUNTING, Lock.FLAG_CREATION, Lock.ALERTS):
         hold(lock)
     pseudonym = f"removed-{secrets.token_hex(4)}"
-    rows = counts(name)
+    counted = counts(name)
     _remove_texts(name, pseudonym)
+    _remove_from_filters(name, pseudonym)
     _remove_log_in(name)
     for column in NAME_COLUMNS:
         named = column.rows(name)
         rest = Substr(column.column, len(name) + 1)
         named.update(**{column.column: Concat(Value(pseudonym), rest, output_field=TextField())})
-    removal = Removal.objects.create(pseudonym=pseudonym, reason=reason, rows=rows)
+    removal = Removal.objects.create(pseudonym=pseudonym, reason=reason, rows=counted)
     transaction.on_commit(cache.clear)
-    log.info("user_removed", pseudonym=pseudonym, rows=sum(rows.values()))
+    log.info("user_removed", pseudonym=pseudonym, rows=sum(counted.values()))
     return removal
 
 
@@ -120,6 +128,18 @@ def _remove_texts(name: str, pseudonym: str) -> None:
     for test in BackTest.objects.filter(subjects__contains=[{"owner": name}]):
         test.subjects = [subject for subject in test.subjects if subject.get("owner") != name]
         test.save(update_fields=["subjects"])
+
+
+def _remove_from_filters(name: str, pseudonym: str) -> None:
+    """Replace a user in saved filters."""
+    for table, column in _FILTER_COLUMNS:
+        for key, filters in rows(table).values_list("pk", column):
+            query = QueryDict(filters, mutable=True)
+            for parameter in _USER_FILTERS & query.keys():
+                users = query.getlist(parameter)
+                query.setlist(parameter, [pseudonym if user == name else user for user in users])
+            if query != QueryDict(filters):
+                rows(table).filter(pk=key).update(**{column: query.urlencode()})
 
 
 def _remove_texts_to_others(name: str, mails: NotificationQuerySet) -> None:

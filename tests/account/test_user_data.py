@@ -27,7 +27,7 @@ from ioportal.api.models import Token
 from ioportal.flags.models import BackTest, Case, CaseEvent, Flag
 from ioportal.jobs.models import Job
 from ioportal.site.models import Filesystem, Project, UserAccount
-from ioportal.studies.models import Population
+from ioportal.studies.models import DismissedChange, Mitigation, Population
 from ioportal.telemetry.models import JobGroup
 from tests import loading
 from tests.logs import at
@@ -109,6 +109,13 @@ def test_an_export_contains_what_is_held(alice, storm, call):
 
 
 def test_a_removal_leaves_a_pseudonym_only(alice, storm, call):
+    facts = {"kind": "code", "started_at": timezone.now(), "scope": "user=alice&queue=batch"}
+    Mitigation.objects.create(title="Fix", **facts)
+    DismissedChange.objects.create(scope="user=alice", day=timezone.now().date(), by="sam")
+    sam, _ = User.objects.get_or_create(username="sam")
+    Population.objects.create(
+        slug="ours", name="Ours", query="user=alice", owner=sam, is_shared=True
+    )
     before = {model: model.objects.count() for model in (Job, Flag, Case, Notification, JobGroup)}
 
     assert {"jobs_job", "flags_case", "alerts_notification"} < {*tables_with("alice")}
@@ -118,6 +125,7 @@ def test_a_removal_leaves_a_pseudonym_only(alice, storm, call):
     assert tables_with("Alice") == []
     removal = Removal.objects.get()
     assert removal.reason == "left"
+    assert Mitigation.objects.get(title="Fix").scope == f"user={removal.pseudonym}&queue=batch"
     assert removal.rows["jobs.Job.owner"] == Job.objects.filter(owner=removal.pseudonym).count()
     assert {model: model.objects.count() for model in before} == before
     alice.refresh_from_db()

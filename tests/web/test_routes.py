@@ -131,7 +131,11 @@ TABLE = [
         "/experiments/uploads/{upload}/files/{upload_file}/parts/0/",
         {"POST": A.OWNER_ALONE},
     ),
-    ("experiments/shared/<str:key>/", "/experiments/shared/wrong/", {"GET": A.NOT_FOUND}),
+    (
+        "experiments/shared/<str:key>/",
+        "/experiments/shared/wrong/",
+        {"GET": A.NOT_FOUND, "POST": A.NOT_FOUND},
+    ),
     ("experiments/<slug:slug>/", "/experiments/{experiment}/", {"GET": A.PROJECT}),
     (
         "experiments/<slug:slug>/edit/",

@@ -141,7 +141,10 @@ def test_only_the_owner_staff_and_invited_users_see_an_experiment(
 
     assert [as_charlie.get(url).status_code for url in addresses] == [404, 404, 404]
     assert [as_staff.get(url).status_code for url in addresses] == [200, 200, 200]
-    as_charlie.get(f"/experiments/shared/{experiment.share_key}/")
+    link = f"/experiments/shared/{experiment.share_key}/"
+    assert "Open the experiment" in as_charlie.get(link).content.decode()  # as a scanner does
+    assert [as_charlie.get(url).status_code for url in addresses] == [404, 404, 404]
+    as_charlie.post(link)
     assert [as_charlie.get(url).status_code for url in addresses] == [200, 200, 200]
     assert as_charlie.get(f"{PAGE}edit/").status_code == 404
     as_alice.post(f"{PAGE}edit/", {"new_link": "yes"})

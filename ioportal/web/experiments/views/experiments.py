@@ -85,12 +85,18 @@ def edit(request: UserRequest, slug: str) -> HttpResponse:
     return render(request, "experiments/form.html", context)
 
 
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def shared(request: UserRequest, key: str) -> HttpResponse:
-    """Let the user who opens the link of an experiment see it from now on."""
+    """Ask who opens the link of an experiment; a POST lets the user see it from now on.
+
+    Programs that only fetch the link, such as scanners of mails, make nobody a reader.
+    """
     found = get_object_or_404(Experiment, share_key=storable(key))
-    found.readers.add(request.user)
-    return redirect("experiment", found.slug)
+    if request.method == "POST":
+        found.readers.add(request.user)
+    if Experiment.objects.visible_to(request.user).filter(pk=found.pk).exists():
+        return redirect("experiment", found.slug)
+    return render(request, "experiments/shared.html", {"section": "experiments", "name": found})
 
 
 def _page(request: UserRequest, slug: str) -> ExperimentPage:
