@@ -27,7 +27,7 @@ _COMPARED: tuple[tuple[str, Callable[[Job], float | None], Callable[[float | Non
     ("closes", lambda job: job["close_total"], text.number),
     ("read", lambda job: job["read_bytes"], text.size),
     ("written", lambda job: job["write_bytes"], text.size),
-    ("extra waiting of others (s)", lambda job: job["impact_s"], text.number),
+    ("extra wait of others (s)", lambda job: job["impact_s"], text.number),
 )
 
 
@@ -187,7 +187,7 @@ def _figures(found: Job) -> Iterator[tuple[str, str]]:
     yield "Written", text.size(found["write_bytes"])
     if (waiting_s := found["impact_s"]) is not None:
         source = "estimated" if found["impact_is_estimated"] else "measured"
-        yield "Impact", f"{text.number(waiting_s)} s of extra waiting of others ({source})"
+        yield "Impact", f"{text.number(waiting_s)} s of extra wait of others ({source})"
     qualities = (found[name] or text.UNKNOWN for name in ("quality", "bytes_quality"))
     yield "Quality", "{}; of bytes: {}".format(*qualities)
     yield "Flags", ", ".join(found["flags"]) or "none"

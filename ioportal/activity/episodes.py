@@ -53,8 +53,8 @@ class Episode(NamedTuple):
     key: int
     start: datetime
     end: datetime  # of the last window with impact
-    impact_s: float  # extra waiting of other users
-    outside_s: float  # extra waiting of pings and of requests outside jobs
+    impact_s: float  # extra wait of other users
+    outside_s: float  # extra wait of pings and of requests outside jobs
     mean_times: float | None  # time of others' requests / usual; None: unknown
     worst_times: float | None  # the same in the worst window of 10 s
     share: float  # of the server's work in its windows

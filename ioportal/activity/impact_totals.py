@@ -25,7 +25,7 @@ _MIN_LISTED_US = 1_000_000  # smaller sums are not listed
 class ImpactTotal(NamedTuple):
     """The impact of a principal or a group of jobs over some time."""
 
-    impact_s: float  # extra waiting of others
+    impact_s: float  # extra wait of others
     share: float  # of the servers' work in windows with impact
     is_estimated: bool  # most of it
     until: datetime | None = None  # end of the data, of the latest impact

@@ -1,6 +1,6 @@
 """Impact of jobs, users, projects and applications on others.
 
-A busy job need not slow down others. Impact is the extra waiting of others because of a group of
+A busy job need not slow down others. Impact is the extra wait of others because of a group of
 jobs: the time of their RPCs, queue included, beyond the baseline of the same RPCs on a server with
 little load. `ioportal.flags.impact_computation` computes it for slow intervals.
 """
@@ -78,7 +78,7 @@ class Impact:
     """Load, impact and waiting of the principals and their groups in some windows.
 
     Both frames have a row for each, highest impact first: rpcs (timed), service_s (service time),
-    share (of all work), impact_s (extra waiting of others because of it) and suffered_s (its own
+    share (of all work), impact_s (extra wait of others because of it) and suffered_s (its own
     extra waiting). `principals` has the column principal, `groups` the columns kind (of `GROUPS`)
     and key. `known_share` is the share of timed RPCs with a known baseline, `waited_s` the extra
     waiting of all.

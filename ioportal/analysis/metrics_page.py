@@ -115,7 +115,9 @@ bytes need both grades to be good.
 
 Counters are cleared by an administrator, and by the restart of a server. Operations since the read
 before are then lost. It is noticed when an entry falls, begins again or vanishes although it was
-used within the last 0.9 x `job_cleanup_interval`, so that Lustre did not remove it. Grades count it
+used within the last 0.9 x `job_cleanup_interval`, so that Lustre did not remove it. All entries of
+a target that restarted are then marked, also those that are new or already exceed their earlier
+values. Grades count it
 in poll intervals that begin at most one minute after the run.
 
 Without any operations or bytes of the job in the counters, all figures of counters are unknown.
@@ -250,8 +252,9 @@ daemons, log-in nodes, requests without a job id): their extra waiting is stored
 name it apart. In each window of 10 s and service of a metadata server, impact is
 ``accountable share x worked share x max(0, others' time - blocked time - usual time of as many RPCs
 of the same kinds)``. An RPC's time lasts from its arrival to its end. The impact in a range is the
-sum over its windows. A group's *own waiting* is the excess of its own time over the usual time. It
-is no impact. Nor is the waiting of a party with more than {BUSIER_TIMES:g} times the group's work:
+sum over its windows. Pages call it *extra wait of others*. *Wait above usual* is another figure:
+the excess of the time of requests over the usual time, whoever caused it. A group's own is no
+impact, nor is the waiting of a party with more than {BUSIER_TIMES:g} times the group's work:
 that is its own doing.
 
 The accountable share follows from the *work* that delays the RPCs of a window:
@@ -321,7 +324,7 @@ An *episode* of a group at a server is the time from its first to its last windo
 pauses of up to {_SLOWNESS.max_pause.seconds // 60} minutes. Pages, mails and tickets quote the same
 figures of it, always with its interval:
 
-- *extra wait*: its impact, in seconds;
+- *extra wait of others*: its impact, in seconds;
 - *mean over the episode*: the time of others' RPCs, from arrival to end, over the usual time of as
   many RPCs of the same kinds, in all its windows with impact together;
 - *worst 10 s*: the same ratio in the window in which it is highest;
@@ -330,11 +333,12 @@ figures of it, always with its interval:
 Windows without impact have no figures and do not count. While an episode continues, its interval
 ends with the latest evaluated window with impact; once it is over, its figures no longer change. A
 flag, a case and a mail quote the episode with the largest impact of the (worst) flag's job, host or
-group. The home page quotes, for each server, the latest episode of the user, process or host with
-the largest impact in the five minutes before the end of the evaluated data, or of a single job that
-causes at least 80 % of the extra wait; episodes are followed for a day back. *Evaluated until* is
-the end of the data that these figures include: windows that await attribution or evaluation come
-later. The ratio of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals)
+group. The home page quotes, for each server, the user, process or host with the largest impact in
+the five minutes before the end of the evaluated data, with its worst episode that reaches these
+five minutes, and the job that causes at least 80 % of its impact; episodes are followed for a day
+back. *Evaluated until* is the end of the data that these figures include: windows that await
+attribution or evaluation come later. Older than a minute, they leave the state unknown. The ratio
+of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals)
 is of all RPCs, the cause's own included.
 
 ### Estimated impact

@@ -39,7 +39,7 @@ class Marks:
     @property
     def name(self) -> str:
         """The name of the limit."""
-        return "knee" if self.is_knee else "highest safe load"
+        return "knee" if self.is_knee else "highest steady load with normal latency"
 
 
 def curve(points: pl.DataFrame, marks: Marks, factor: float) -> Figure:

@@ -1,4 +1,4 @@
-"""Harm of subjects: the extra waiting of others, as far as requests are timed."""
+"""Harm of subjects: the extra wait of others, as far as requests are timed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GROUP BY 1, 2
 
 
 def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
-    """Add the column harm_s: extra waiting of others because of each subject, at least.
+    """Add the column harm_s: extra wait of others because of each subject, at least.
 
     Null is unknown. Subjects have columns filesystem and until, and impact_s, impact_share and
     impact_is_estimated if their impact is computed. Below `HARM_SHARE`, a subject harmed nobody;

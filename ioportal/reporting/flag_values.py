@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _TITLES = {
     "counted_enqueues": "Lock enqueues up to the latest counter read",
     "impact_is_estimated": "Impact is estimated",
-    "impact_s": "Impact: extra waiting of other jobs",
+    "impact_s": "Impact: extra wait of other jobs",
     "largest_job_operations": "Metadata operations of the largest job",
     "startup_opens": "Opens during start-up",
     "unattributed_rpcs": "Unattributed RPCs",

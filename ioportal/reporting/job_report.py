@@ -162,7 +162,7 @@ class JobReport:
             yield from self._among_similar_jobs(name)
         if self._impact:
             waiting = formatting.with_unit(self._impact.impact_s, Unit.SECONDS)
-            yield "Impact", f"{waiting} of extra waiting of other jobs ({self._impact.source})"
+            yield "Impact", f"{waiting} of extra wait of other jobs ({self._impact.source})"
 
     def _among_similar_jobs(self, name: str) -> Iterator[tuple[str, str]]:
         for each in self._standings:

@@ -101,7 +101,7 @@ MEASURES = {
             for kind in METADATA_OPERATIONS
             if kind not in {"open", "close"}
         ),
-        Measure("impact_s", "Extra waiting of others", Unit.SECONDS_OF_WAITING, "e.impact_s"),
+        Measure("impact_s", "Extra wait of others", Unit.SECONDS_OF_WAITING, "e.impact_s"),
         *(_metric(name, is_sum=False) for name in _HIGHEST),
         *(
             Measure(

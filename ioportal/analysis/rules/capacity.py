@@ -21,4 +21,5 @@ def share(count: str, span: timedelta) -> pl.Expr:
 
 def threshold(default: float) -> Threshold:
     """Return the threshold of such a share."""
-    return Threshold(default, "Share of the servers' capacity", Unit.SHARE, maximum=1)
+    title = f"Share of the registered capacity ({DEFAULT_PER_S:,} requests/s if there is none)"
+    return Threshold(default, title, Unit.SHARE, maximum=1)

@@ -26,7 +26,7 @@ PEAKS = {
     "sustained_operations": _COUNT,  # metadata operations within ten minutes
     "peak_stats": _COUNT,  # getattr
     "peak_locks_s": _COUNT,  # service time of lock enqueues
-    "peak_impact_s": _COUNT,  # extra waiting of other users' RPCs
+    "peak_impact_s": _COUNT,  # extra wait of other users' RPCs
 }
 # Usual values of similar jobs (`ioportal.jobs.similar_jobs`). They take time to compute: each rule
 # declares the ones it reads.
@@ -52,7 +52,7 @@ JOB_EVIDENCE = {
     # At the peak of lock service time:
     "lock_share": pl.Float64(),  # lock enqueues / RPCs of the job
     "lock_ratio": pl.Float64(),  # mean service time of its enqueues / of all other enqueues
-    "impact_s": pl.Float64(),  # extra waiting of other users' RPCs over the whole run
+    "impact_s": pl.Float64(),  # extra wait of other users' RPCs over the whole run
     # At the peak of impact:
     "impact_share": pl.Float64(),  # work of the job / of all RPCs
     "impact_times": pl.Float64(),  # time of other users' RPCs / their usual time
@@ -73,11 +73,11 @@ GROUP_EVIDENCE = {
     "part_jobs": _COUNT,
     "part_largest_job_operations": _COUNT,
     # Within the last day:
-    "peak_impact_s": _COUNT,  # extra waiting of others within five minutes
+    "peak_impact_s": _COUNT,  # extra wait of others within five minutes
     "impact_share": pl.Float64(),  # at the peak: work of the group / of all RPCs
     "impact_times": pl.Float64(),  # at the peak: time of others' RPCs / their usual time
     "impact_is_estimated": pl.Float64(),  # at the peak: 1: by counters; 0: measured by traces
-    "impact_s": pl.Float64(),  # extra waiting of others
+    "impact_s": pl.Float64(),  # extra wait of others
     "part_impact_s": _COUNT,  # highest peak of a job, or of a narrower group
     "part_impact_share": pl.Float64(),  # its share of the work
 }
@@ -88,7 +88,7 @@ HOST_EVIDENCE = {
     "server_share": pl.Float64(),  # of all RPCs of these servers
     "capacity_per_s": _COUNT,  # requests that these servers can serve
     # In the windows of the last hour in which it delayed others:
-    "impact_s": pl.Float64(),  # extra waiting of others
+    "impact_s": pl.Float64(),  # extra wait of others
     "impact_share": pl.Float64(),  # its work / all work
     "impact_is_estimated": pl.Float64(),  # 1: at least partly
     "operations": _COUNT,  # metadata operations within five minutes (exports)

@@ -46,10 +46,10 @@ IMPACT = Rule(
     measure="peak_impact_s",
     thresholds={
         "peak_impact_s": Threshold(
-            10, "Extra waiting of other users within five minutes", Unit.SECONDS_OF_WAITING
+            10, "Extra wait of other users within five minutes", Unit.SECONDS_OF_WAITING
         ),
         "impact_s": Threshold(
-            HARM_S, "Extra waiting of other users over the run", Unit.SECONDS_OF_WAITING
+            HARM_S, "Extra wait of other users over the run", Unit.SECONDS_OF_WAITING
         ),
         "impact_times": Threshold(
             2,

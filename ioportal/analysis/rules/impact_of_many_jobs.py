@@ -55,11 +55,9 @@ IMPACT_OF_MANY_JOBS = Rule(
     measure="peak_impact_s",
     thresholds={
         "peak_impact_s": Threshold(
-            10, "Extra waiting of others within five minutes", Unit.SECONDS_OF_WAITING
+            10, "Extra wait of others within five minutes", Unit.SECONDS_OF_WAITING
         ),
-        "impact_s": Threshold(
-            HARM_S, "Extra waiting of others within a day", Unit.SECONDS_OF_WAITING
-        ),
+        "impact_s": Threshold(HARM_S, "Extra wait of others within a day", Unit.SECONDS_OF_WAITING),
         "impact_times": Threshold(
             2,
             "Time of others' RPCs within these five minutes, relative to usual",

@@ -24,7 +24,7 @@ _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 
 
 # Subjects with less harm nobody:
-HARM_S = 60.0  # extra waiting of others
+HARM_S = 60.0  # extra wait of others
 ABUSE_AT_ONCE = 2.0  # times `abuse_times`: abuse however short
 HARM_SHARE = 0.2  # of the server's work: every bystander prolongs a queue a little
 
@@ -147,7 +147,7 @@ class Rule:
         Args:
             value: value of the measure.
             thresholds: thresholds of the evaluation.
-            harm_s: extra waiting of others because of the subject, at least; None: unknown.
+            harm_s: extra wait of others because of the subject, at least; None: unknown.
             harm_is_flagged: whether a rule about impact flags the subject.
             has_lasted: whether the finding is old enough to be abuse at `abuse_times`.
         """

@@ -84,7 +84,7 @@ _TABLE: dict[str, tuple[dict[str, Any], str, Any]] = {
         "share of each kind in the metadata operations, from 0 to 1; null if they are unknown",
         {"open": 0.3337, "close": 0.3335, "getattr": 0.3328},
     ),
-    "impact_s": (_NUMBER, "extra waiting of other jobs in s", 164.2),
+    "impact_s": (_NUMBER, "extra wait of other jobs in s", 164.2),
     "impact_is_estimated": (
         _FLAG,
         "whether the impact is estimated from statistics of the server; false: measured in traces",

@@ -58,7 +58,7 @@ class PrincipalImpact:
     share: float | None  # of the servers' work
     service_s: float | None
     impact_s: float | None  # extra wait of others
-    suffered_s: float | None  # own extra wait
+    suffered_s: float | None  # own wait above usual
 
     @property
     def values(self) -> tuple[Any, ...]:
@@ -74,8 +74,8 @@ class GroupImpact:
     kind: str
     name: Name
     impact_s: float  # extra wait of others
-    suffered_s: float  # own extra wait
-    own_share: float  # of the extra wait of all RPCs
+    suffered_s: float  # own wait above usual
+    own_share: float  # of the wait above usual of all RPCs
     share: float  # of the work of the servers
 
     @property
@@ -117,22 +117,31 @@ class SlowInterval:
     start: datetime
     end: datetime
     worst_ratio: float | None  # to the usual time
-    extra_wait_s: float | None
+    wait_above_usual_s: float | None  # of all requests, whoever caused it
+    extra_wait_s: float | None  # the same, under its former name
 
     @classmethod
     def from_slowdown(cls, slowdown: Slowdown, filesystem: str, server: str) -> SlowInterval:
         """Return a slowdown with the names of its filesystem and server."""
         return cls(
-            filesystem, server, slowdown.start, slowdown.end, slowdown.factor, slowdown.waited_s
+            filesystem,
+            server,
+            slowdown.start,
+            slowdown.end,
+            slowdown.factor,
+            slowdown.waited_s,
+            slowdown.waited_s,
         )
 
     def rounded(self, hidden: Mapping[str, bool] | None) -> SlowInterval:
         """Return it as users may see it; None: all is hidden."""
         is_hidden = hidden is None or any(hidden.values())
+        wait_s = None if is_hidden else _coarse(self.wait_above_usual_s)
         return replace(
             self,
             worst_ratio=None if is_hidden else _coarse(self.worst_ratio),
-            extra_wait_s=None if is_hidden else _coarse(self.extra_wait_s),
+            wait_above_usual_s=wait_s,
+            extra_wait_s=wait_s,
         )
 
 
@@ -336,6 +345,7 @@ class ImpactAnalysis:
             "end": self.window.end,
             "impact": self.source,
             "baseline_share": self._visible_baseline_share,
+            "wait_above_usual_s": self.waited_s if self._user.is_staff else None,
             "extra_wait_s": self.waited_s if self._user.is_staff else None,
             "groups": [group.facts for group in self.groups],
             "slow_intervals": [vars(interval) for interval in self.slow_intervals],
@@ -383,7 +393,7 @@ class ImpactAnalysis:
 
     @property
     def waited_s(self) -> float:
-        """The extra wait of all RPCs."""
+        """The wait above usual of all RPCs, whoever caused it."""
         return self._result.impact.waited_s if self._result else 0
 
     def rows(self) -> Iterator[tuple[Any, ...]]:

@@ -23,6 +23,7 @@ from ioportal.analysis.capacity import (
     Resampled,
     more_jobs,
 )
+from ioportal.analysis.rules.capacity import DEFAULT_PER_S
 from ioportal.analysis.safe_load import MAX_GAP_RATIO, MIN_UNIT_WINDOWS, MIN_UNITS, End
 from ioportal.charts import capacity as charts
 from ioportal.reporting import server_capacities
@@ -173,9 +174,17 @@ class CapacityPage:
             )
         else:
             answer = (
-                f"Safe up to {self._shown(server.limit.value)}; the capacity itself is unknown."
+                f"Highest steady load seen with normal latency: {self._shown(server.limit.value)}. "
+                f"{self._highest_seen(server)}The capacity itself is unknown."
             )
         return f"{answer} {self._busy(server)}"
+
+    def _highest_seen(self, server: Capacity) -> str:
+        """Return the sentence about a higher load than the one with normal latency."""
+        safe = server.safe
+        if safe is None or safe.highest_seen <= MAX_GAP_RATIO * safe.load:
+            return ""
+        return f"Loads up to {self._shown(safe.highest_seen)} were seen. "
 
     def _busy(self, server: Capacity) -> str:
         busy = f"The load of busy hours is {self._shown(server.busy_load)}"
@@ -197,7 +206,7 @@ class CapacityPage:
         return " ".join([*self._below(server), *self._above(server)])
 
     def _below(self, server: Capacity) -> Iterator[str]:
-        """Yield the sentences about the highest safe load."""
+        """Yield the sentences about the highest load with normal latency."""
         safe = server.safe
         if safe is None:
             yield f"At no load is it certain that latency is below {KNEE_FACTOR:g} times."
@@ -268,13 +277,16 @@ class CapacityPage:
             ("Median load", self._shown(server.usual_load)),
             ("Busy hours", self._shown(server.busy_load)),
             ("Headroom in busy hours", self._headroom(server)),
-            *(
-                [("Registered capacity", f"{self.server.capacity_per_s:,} {self.unit}")]
-                if self.server.capacity_per_s
-                else []
-            ),
+            ("Capacity in rules", self.capacity_in_rules),
             ("Cost of a request", f"{significant(server.cost_s * 1e6)} µs"),
         ]
+
+    @property
+    def capacity_in_rules(self) -> str:
+        """The capacity with which rules compare loads, and where it is from."""
+        registered = self.server.capacity_per_s
+        origin = "registered" if registered else "assumed; register capacity_per_s"
+        return f"{registered or DEFAULT_PER_S:,} requests/s ({origin})"
 
     def _knee_figures(self, server: Capacity) -> Iterator[tuple[str, str]]:
         slow = _windows(len(server.slow.load), server.slow.days)
@@ -292,9 +304,9 @@ class CapacityPage:
     def _safe_figures(self, server: Capacity) -> Iterator[tuple[str, str]]:
         safe = server.safe
         if safe is None:
-            yield "Highest safe load", "unknown"
+            yield "Highest steady load with normal latency", "unknown"
             return
-        yield "Highest safe load", self._shown(safe.load)
+        yield "Highest steady load with normal latency", self._shown(safe.load)
         yield "Latency at this load", _times(safe.latency)
         yield "Loads covered", f"{_rate(safe.lowest / server.cost_s)} to {self._shown(safe.load)}"
         yield "Coverage", _windows(safe.windows, safe.days)
@@ -386,8 +398,8 @@ class CapacityPage:
         what = f"of the kind “{self.kind}”"
         if self.capacity.knee is None:
             return (
-                f"The load of {most:,} more jobs {what} is within the highest safe load. Whether "
-                "the server carries more is unknown."
+                f"The load of {most:,} more jobs {what} is within the highest steady load "
+                "seen with normal latency. Whether the server carries more is unknown."
             )
         low = max(int(more.more.low), 0)
         interval = (
@@ -506,6 +518,8 @@ class CapacityPage:
             "unit": self.unit,
             "verdict": self.verdict or self.refusal,
             "evidence": self.evidence,
+            "capacity_in_rules_per_s": self.server.capacity_per_s or DEFAULT_PER_S,
+            "capacity_in_rules_is_registered": bool(self.server.capacity_per_s),
         }
         server, found = self.capacity, self.found
         if server is None or found is None:

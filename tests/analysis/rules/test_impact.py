@@ -1,4 +1,4 @@
-"""Long extra waiting of other users, caused by a job with a large share of a server."""
+"""Long extra wait of other users, caused by a job with a large share of a server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Long extra waiting of others, caused by many jobs of a group."""
+"""Long extra wait of others, caused by many jobs of a group."""
 
 import pytest
 

@@ -66,7 +66,7 @@ def test_a_storm_and_its_own_share_of_the_waiting_are_named(page):
     export = json_of(page(f"{query}&format=json"))
 
     assert "User alice had the largest impact: 0.06 s" in words
-    assert "Extra wait of all RPCs: 0.60 s, of which 90.8 % its own" in words
+    assert "Wait above usual of all RPCs: 0.60 s, of which 90.8 % its own" in words
     groups = {(group["kind"], group["name"]): group for group in export["groups"]}
     assert groups["user", "alice"]["impact_s"] == pytest.approx(0.055)
     assert groups["user", "alice"]["own_share"] == pytest.approx(545 / 600)

@@ -25,7 +25,7 @@ SENT, LATER = at("12:09:30"), at("12:30")
 CONFIRMED = SENT + timedelta(days=6)
 REQUEST = (
     "Please run at most 4 of these jobs in parallel (20 ran in parallel) until "
-    '"Extra waiting of others within five minutes" is below 10 s.'
+    '"Extra wait of others within five minutes" is below 10 s.'
 )
 EFFECT = (
     "metadata operations fell 4.00\N{MULTIPLICATION SIGN} (± <0.1 %), "

@@ -85,7 +85,12 @@ def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):
     assert found["unconfirmed_knee"] is None
     assert 0.3 * knee_per_s(30_000) < found["highest_safe_load"] < knee_per_s(30_000)
     assert 1 < found["safe_latency"] < found["safe_latency_high"] < 2
-    assert found["verdict"].startswith("Safe up to ")
+    assert found["verdict"].startswith("Highest steady load seen with normal latency: ")
+    assert (found["highest_load"] > 1.1 * found["highest_safe_load"]) == (
+        " were seen. The capacity itself is unknown." in found["verdict"]
+    )
+    assert "Capacity in rules 5,000 requests/s (assumed; register capacity_per_s)" in page
+    assert found["capacity_in_rules_per_s"] == 5_000
     assert found["verdict"] in page
     assert found["evidence"].startswith(
         f"{found['safe_windows']:,} windows on 2 days cover the loads"
