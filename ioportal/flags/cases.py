@@ -127,12 +127,13 @@ def _entry(case: Case) -> CaseEvent:
     return CaseEvent(case=case, kind=kind)
 
 
-def update(flags: Collection[Flag], events: Iterable[FlagEvent]) -> None:
+def update(flags: Collection[Flag], events: Iterable[FlagEvent], reason: str = "") -> None:
     """Update the cases of changed flags: their times, severity and state.
 
     Args:
         flags: stored flags that opened, continued or ended.
         events: their events.
+        reason: why a case may be left without findings; "": its last finding ended.
     """
     if not flags:
         return
@@ -144,7 +145,7 @@ def update(flags: Collection[Flag], events: Iterable[FlagEvent]) -> None:
     totals = _totals(by_case)
     entries: list[CaseEvent] = []
     for case in changed:
-        entries += _follow(case, totals[case.pk], by_case[case.pk], grown)
+        entries += _follow(case, totals[case.pk], by_case[case.pk], grown, reason)
     Case.objects.bulk_update(changed, _UPDATED_FIELDS, batch_size=_BATCH_SIZE)
     CaseEvent.objects.bulk_create(entries)
 
@@ -209,7 +210,9 @@ def severity(flags: Iterable[tuple[int, datetime]]) -> int:
     return max(rank for rank, until in rows if until > latest - CURRENT_SPAN)
 
 
-def _follow(case: Case, totals: _Totals, flags: list[Flag], grown: set[int]) -> Iterator[CaseEvent]:
+def _follow(
+    case: Case, totals: _Totals, flags: list[Flag], grown: set[int], reason: str
+) -> Iterator[CaseEvent]:
     """Update a case by its changed flags; yield its events."""
     case.since, case.until, case.changed_at = totals.since, totals.until, timezone.now()
     if totals.severity > case.severity and case.state in {_State.OPEN, _State.ACKNOWLEDGED}:
@@ -221,7 +224,7 @@ def _follow(case: Case, totals: _Totals, flags: list[Flag], grown: set[int]) -> 
             yield reopen(case, "New findings.", has_good_data=True)
     elif case.state != _State.MUTED and not totals.current:
         [*_, ending] = (flag.ending for flag in flags if flag.ended_at)
-        yield resolve(case, ending)
+        yield resolve(case, reason or ending)
     elif case.state == _State.SUPPRESSED and totals.good:
         case.state = _State.OPEN
         yield _entry(case)
@@ -282,7 +285,7 @@ def expire(now: datetime, latest_data: datetime) -> None:
             Q(changed_at__lt=now - after) | is_old, subject_kind=kind
         )
         cases = list(due.order_by("pk").select_for_update())
-        reasons = {case.pk: _expiry(case, now, after) for case in cases}
+        reasons = {case.pk: _expiry(case, now, after, latest_data) for case in cases}
         events = [
             resolve(case, reasons[case.pk], resolved_until=max(case.until, latest_data))
             for case in cases
@@ -296,9 +299,12 @@ def expire(now: datetime, latest_data: datetime) -> None:
     _unmute(now)
 
 
-def _expiry(case: Case, now: datetime, after: timedelta) -> str:
-    """Return why a case expires: it was calm for a time, or it is history that was just loaded."""
+def _expiry(case: Case, now: datetime, after: timedelta, latest_data: datetime) -> str:
+    """Return why a case expires: without findings, without data, or just loaded history."""
     span = _in_words(after)
+    if case.changed_at < now - after and latest_data < now - after:
+        latest = timezone.localtime(max(latest_data, case.until))
+        return f"Expired without data: the site has none since {latest:%Y-%m-%d %H:%M}."
     if case.changed_at < now - after:
         return f"Expired: no new findings for {span}."
     until = timezone.localtime(case.until)
@@ -313,13 +319,18 @@ def _unmute(now: datetime) -> None:
     due = Case.objects.filter(state=_State.MUTED, muted_until__lte=now)
     cases = list(due.order_by("pk").select_for_update())
     totals = _totals(case.pk for case in cases)
+    ended = Flag.objects.filter(case__in=cases).exclude(ended_at=None)
+    latest = ended.order_by("case_id", "-ended_at", "-pk").distinct("case_id")
+    endings = dict(latest.values_list("case_id", "ending"))
     events = []
     for case in cases:
         total = totals.get(case.pk)
         has_good_data = bool(total and total.good)
         events.append(reopen(case, "The mute period ended.", has_good_data=has_good_data))
         if not (total and total.current):
-            events.append(resolve(case, "The finding ended while the case was muted."))
+            ending = endings.get(case.pk, "")
+            reason = f"The finding ended while the case was muted. {ending}".strip()
+            events.append(resolve(case, reason))
     Case.objects.bulk_update(cases, _UPDATED_FIELDS, batch_size=_BATCH_SIZE)
     CaseEvent.objects.bulk_create(events)
 

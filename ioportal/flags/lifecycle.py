@@ -18,12 +18,12 @@ from django.utils import timezone
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import BY_CODE
 from ioportal.analysis.rules.rule import Subject, advise
-from ioportal.flags import cases, history
+from ioportal.flags import cases, endings, history
 from ioportal.flags.models import Flag, FlagEvent
 from ioportal.jobs.models import Job, JobStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ioportal.analysis.rules.rule import Rule
     from ioportal.flags.models import FlagQuerySet
@@ -49,7 +49,7 @@ class _Finding:
 
     @property
     def harm_s(self) -> float | None:
-        """Extra waiting of others because of the subject, at least; None: unknown."""
+        """Extra wait of others because of the subject, at least; None: unknown."""
         harm_s: float | None = self.context["harm_s"]
         return harm_s
 
@@ -124,6 +124,7 @@ def evaluate_rule(
     changes = Changes(updated=list(existing.values()))
     for subject, finding in new.items():
         changes.opened.append((_open(rule, effective, kind, subject, finding), finding))
+    ended = []
     for subject, flag in existing.items():
         # Hysteresis is for values that vary: changed thresholds apply immediately.
         is_unchanged = flag.thresholds == effective.thresholds
@@ -131,7 +132,8 @@ def evaluate_rule(
         if continued:
             changes.events += _update(rule, effective, flag, continued)
         elif kind is Subject.JOB or until[subject] >= flag.until:  # ignores older evidence
-            changes.events.append(_end_below_thresholds(effective, flag))
+            ended.append(flag)
+    changes.events += _end(rule, effective, kind, frame, ended)
     return changes
 
 
@@ -267,16 +269,27 @@ def _update(
         yield FlagEvent(flag=flag, kind=_Kind.GREW, text=flag.advice, value=flag.value)
 
 
-def _end_below_thresholds(effective: EffectiveThresholds, flag: Flag) -> FlagEvent:
-    """End a flag whose finding no longer applies."""
-    if not effective.is_on:
-        reason = "The rule was switched off here."
-    elif flag.thresholds == effective.thresholds:
-        reason = "Below the thresholds again."
-    else:
-        flag.thresholds, flag.scope = effective.thresholds, effective.scope
-        reason = "Below the changed thresholds."
-    return flag.end(reason)
+def _end(
+    rule: Rule,
+    effective: EffectiveThresholds,
+    kind: Subject,
+    frame: pl.DataFrame,
+    flags: list[Flag],
+) -> Iterator[FlagEvent]:
+    """End flags whose findings no longer apply, each with the cause; yield their events."""
+    if not flags:
+        return
+    frame = frame.filter(pl.col("subject").is_in([flag.subject for flag in flags]))
+    relaxed = rule.relaxed(effective.thresholds, HYSTERESIS)
+    reasons = endings.of_evidence(rule, kind, relaxed, frame) if effective.is_on else {}
+    for flag in flags:
+        reason = reasons.get(flag.subject, endings.SWITCHED_OFF)
+        if effective.is_on and flag.thresholds != effective.thresholds:
+            before = rule.relaxed({**rule.defaults, **flag.thresholds}, HYSTERESIS)
+            if flag.subject in _findings(rule, before, frame):
+                reason = endings.CHANGED_THRESHOLDS
+            flag.thresholds, flag.scope = effective.thresholds, effective.scope
+        yield flag.end(reason)
 
 
 def _set_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:

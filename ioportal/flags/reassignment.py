@@ -66,7 +66,7 @@ def _move(moving: dict[CaseKey, list[Flag]]) -> None:
     CaseEvent.objects.bulk_create(
         CaseEvent(case_id=case, kind=CaseEvent.Kind.MOVED, text=_REASON) for case in sorted(changed)
     )
-    cases.update([*moved, *remaining], ())
+    cases.update([*moved, *remaining], (), _REASON)
 
 
 def _renamed(origin: Case, key: CaseKey, owner: str, in_use: set[int]) -> Case:

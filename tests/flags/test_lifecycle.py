@@ -141,7 +141,10 @@ def test_an_open_flag_resolves_below_the_relaxed_threshold(send, evaluate):
     send("mds1", 12, 7)
     assert evaluate() == {}
     case = Case.objects.get()
-    assert (case.state, case.resolution) == ("resolved", "Below the thresholds again.")
+    ending = (
+        "Below the thresholds again: Metadata RPCs within five minutes 7 RPCs (ends below 8 RPCs)."
+    )
+    assert (case.state, case.resolution) == ("resolved", ending)
     assert history(flag) == ["opened", "ended"]
 
 

@@ -168,9 +168,15 @@ def test_old_cases_expire_unless_a_user_has_acted(new_case, sam):
     assert "more than 30 days older than the latest data of the site" in case.resolution
     assert triaged.state == "acknowledged"
 
-    cases.expire(timezone.now() + MONTH, at("13:00"))
-    triaged.refresh_from_db()
-    assert triaged.resolution == "Expired: no new findings for 30 days."
+    later = timezone.now() + 2 * MONTH
+    for latest, resolution in (
+        (at("13:00"), "Expired without data: the site has none since 2017-07-05 13:00."),
+        (later, "Expired: no new findings for 30 days."),
+    ):
+        cases.expire(later, latest)
+        triaged.refresh_from_db()
+        assert triaged.resolution == resolution
+        triage.reopen([triaged.pk], sam)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,72 @@
+"""Endings of findings: each names its cause."""
+
+import polars as pl
+import pytest
+
+from ioportal.analysis.rules import BY_CODE
+from ioportal.analysis.rules.evidence import EVIDENCE
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags import endings
+from ioportal.flags.lifecycle import HYSTERESIS
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "changes", "expected"),
+    [
+        pytest.param(
+            "impact-of-many-jobs",
+            Subject.USER,
+            {"peak_impact_s": 7.5},
+            "Below the thresholds again: Extra wait of others within five minutes "
+            "7.5 s extra wait (ends below 8 s extra wait).",
+            id="the measure is below",
+        ),
+        pytest.param(
+            "impact-of-many-jobs",
+            Subject.USER,
+            {"impact_share": 0.1},
+            "Below the thresholds again: Share of the server's work within these five minutes "
+            "10.0% (ends below 16.0%).",
+            id="another figure is below",
+        ),
+        pytest.param(
+            "impact-of-many-jobs",
+            Subject.USER,
+            {"part_impact_s": 198_755.0, "part_impact_share": 0.9},
+            endings.NARROWER_GROUP,
+            id="all thresholds are exceeded: a part is flagged instead",
+        ),
+        pytest.param(
+            "impact-of-many-jobs",
+            Subject.USER,
+            {"impact_times": None},
+            endings.UNKNOWN,
+            id="a figure is unknown",
+        ),
+        pytest.param(
+            "metadata-operations",
+            Subject.JOB,
+            {"metadata_operations": 1_000.0},
+            "Recomputed with changed data: below the thresholds: Metadata operations of the job "
+            "1,000 operations (ends below 1,600,000 operations).",
+            id="a total of a job only falls by another computation",
+        ),
+        pytest.param(
+            "low-cpu-efficiency",
+            Subject.JOB,
+            {"has_ended": False},
+            endings.UNKNOWN,
+            id="the rule does not apply",
+        ),
+    ],
+)
+def test_an_ending_names_its_cause(code, kind, changes, expected):
+    rule = BY_CODE[code]
+    evidence = {"subject": "7", **rule.example.evidence, **changes}
+    schema = EVIDENCE[rule.subject]
+    row = {name: evidence.get(name) for name in schema}
+    frame = pl.DataFrame([row], schema=schema)
+
+    thresholds = rule.relaxed(rule.defaults, HYSTERESIS)
+
+    assert endings.of_evidence(rule, kind, thresholds, frame) == {"7": expected}
