@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from django.db.models import Count, Sum
+from django.db.models import Count, F, Sum
 from django.http import QueryDict
 from django.utils import timezone
 
@@ -27,8 +27,14 @@ if TYPE_CHECKING:
     from ioportal.analysis.metrics import Metric
     from ioportal.studies.populations import Selection
 
-_CACHE_VERSION = 2  # to be changed with the classes below
+_CACHE_VERSION = 3  # to be changed with the classes below
 _FRACTIONS = {Unit.SHARE, Unit.RATIO}  # units of values that need bins below 1
+_TOTALS: dict[str, Any] = {
+    "read_bytes": F("read_bytes"),
+    "write_bytes": F("write_bytes"),
+    "metadata_operations": F("metadata_operations"),
+    "node_hours": F("node_count") * F("duration_s") / 3600.0,
+}
 _QUARTILES = {"p25": 0.25, "median": 0.5, "p75": 0.75}
 
 
@@ -57,6 +63,8 @@ class Mix:
     operations: Mapping[str, int]
     traced: int
     rpcs: Mapping[str, int]
+    totals: Mapping[str, float | None]  # `_TOTALS`; None: unknown
+    known: Mapping[str, int]  # batch jobs with a known value
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,12 @@ def _mix(arm: Selection, jobs: Any) -> Mix:
         jobs=Count("pk"),
         traced=Count("metadata_rpcs"),
         **{kind: Sum(f"count_{kind}") for kind in METADATA_OPERATIONS},
+        **{f"total_{name}": Sum(value) for name, value in _TOTALS.items()},
+        **{f"known_{name}": Count(value) for name, value in _TOTALS.items()},
     )
+    totals = {name: sums.pop(f"total_{name}") for name in _TOTALS}
+    known = {name: sums.pop(f"known_{name}") for name in _TOTALS}
     number, traced = sums.pop("jobs"), sums.pop("traced")
     operations = {kind: int(count or 0) for kind, count in sums.items()}
-    return Mix(number, operations, traced, rpcs_by_kind(statistics) if traced else {})
+    rpcs = rpcs_by_kind(statistics) if traced else {}
+    return Mix(number, operations, traced, rpcs, totals, known)

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from ioportal.jobs.models import DirtyStatistics
 from ioportal.reporting.time_ranges import OpenRange
 from ioportal.studies.job_filters import TIME
+from ioportal.studies.pending_statistics import pending_statistics
 from ioportal.studies.populations import BATCH_JOBS, JOB_KINDS
 from ioportal.times import ALL
 from ioportal.web.common import job_kinds
@@ -67,13 +67,8 @@ class SelectedJobs:
 
     @cached_property
     def pending_statistics(self) -> int:
-        """The number of ended jobs with outdated statistics. Running jobs always have such."""
-        prefix = "" if self.job_kind is BATCH_JOBS else "batch_job__"
-        pending = DirtyStatistics.objects.values("job_id")
-        jobs = self.filtered.filter(
-            **{f"{prefix}pk__in": pending, f"{prefix}ended_at__isnull": False}
-        )
-        return int(jobs.order_by().count())
+        """The number of jobs whose statistics are pending."""
+        return pending_statistics(self.job_kind, self.filtered)
 
     @property
     def hidden_filters(self) -> list[tuple[str, list[str]]]:

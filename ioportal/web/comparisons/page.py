@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
 from ioportal.charts.arms import MOST_ARMS
-from ioportal.reporting import formatting, moved_load
+from ioportal.reporting import arm_totals, formatting, moved_load
 from ioportal.reporting.comparison_conclusions import by_change, conclusions
 from ioportal.reporting.expectations import Finding
 from ioportal.reporting.formatting import lowered
@@ -21,6 +21,7 @@ from ioportal.studies.arm_details import arm_details, arm_jobs, metric_details
 from ioportal.studies.before_after import Surroundings
 from ioportal.studies.comparisons import compare_arms, metrics_of, without_overlaps
 from ioportal.studies.models import Mitigation, Population
+from ioportal.studies.pending_statistics import pending_statistics
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS
 from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         MetricComparison,
     )
     from ioportal.analysis.metrics import Metric
+    from ioportal.reporting.arm_totals import Total
     from ioportal.reporting.moved_load import Place
     from ioportal.studies.arm_details import ArmDetails, MetricDetails
     from ioportal.studies.before_after import Neighbour
@@ -61,6 +63,7 @@ _COVARIATES = {
     Covariate.APPLICATION: "applications",
     Covariate.NONE: "nothing",
 }
+_SAME_LENGTH = 1.01  # longest / shortest period: a change of the clock is no difference
 
 
 class ComparisonPage:
@@ -305,6 +308,37 @@ class ComparisonPage:
         end, start = self.arms[0].end, self.arms[1].start
         return (end, start) if end and start and end <= start else None
 
+    @cached_property
+    def pending_statistics(self) -> int:
+        """The number of jobs whose statistics are pending."""
+        return sum(pending_statistics(self.kind, arm_jobs(arm.selection)) for arm in self.arms)
+
+    @cached_property
+    def totals(self) -> list[Total]:
+        """Totals of the arms."""
+        return arm_totals.arm_totals(
+            [arm.selection for arm in self.arms],
+            [summary.jobs for summary in self.result.arms],
+            [(arm.start, arm.end) for arm in self.arms],
+            self.details,
+            self.user,
+            is_contrast=self.is_contrast,
+        )
+
+    @property
+    def total_sentences(self) -> list[tuple[Arm, str]]:
+        """For each arm but the first: the changes of the totals."""
+        return [
+            (arm, arm_totals.sentence(self.totals, number))
+            for number, arm in enumerate(self.arms[1:], 1)
+        ]
+
+    @property
+    def lengths_differ(self) -> bool:
+        """Whether totals are of periods of different lengths."""
+        spans = [arm.end - arm.start for arm in self.arms if arm.start and arm.end]
+        return len(spans) == len(self.arms) and max(spans) > _SAME_LENGTH * min(spans)
+
     @property
     def verdicts(self) -> list[tuple[Arm, list[str]]]:
         """For each arm but the first: sentences, the largest changes first."""
@@ -490,10 +524,16 @@ class ComparisonPage:
                 for arm, summary in self.arm_summaries
             ],
             "counted": self.kind.plural,
+            "pending_statistics": self.pending_statistics,
             "control": self.query.control_title or None,
             "covariate": str(self._comparison.covariate),
             "margin": self.query.margin,
             "expectation": self.finding.text if self.finding else None,
+            "totals": {
+                total.name: {"values": total.values, "known_jobs": total.known}
+                for total in self.totals
+            },
+            "conclusions_of_totals": {arm.name: text for arm, text in self.total_sentences},
             "conclusions": {arm.name: sentences for arm, sentences in self.verdicts},
             "warnings": [*mitigations(self), *self.warnings],
             "load": [

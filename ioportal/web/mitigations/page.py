@@ -15,7 +15,8 @@ from ioportal.reporting import mitigation_effects
 from ioportal.reporting.population_filters import population_text
 from ioportal.studies import scopes
 from ioportal.studies.models import Mitigation
-from ioportal.studies.populations import kind_in
+from ioportal.studies.pending_statistics import pending_statistics
+from ioportal.studies.populations import BATCH_JOBS, kind_in
 from ioportal.web.common import job_kinds
 from ioportal.web.comparisons.page import ComparisonPage
 from ioportal.web.mitigations.forms import ListFilterForm
@@ -151,6 +152,14 @@ class MitigationPage:
         return f"{reverse('trends')}?{'&'.join(filter(None, [self.mitigation.scope, options]))}"
 
     @cached_property
+    def pending_statistics(self) -> int:
+        """The number of its jobs whose statistics are pending."""
+        query = QueryDict(self.mitigation.scope)
+        kind = kind_in(query)
+        jobs = kind.filter_set(query, queryset=kind.visible_to(self._user)).qs
+        return pending_statistics(kind, jobs)
+
+    @cached_property
     def measured(self) -> MeasuredEffect:
         """The periods to compare, and the effect on the expected metric."""
         [measured] = mitigation_effects.measure([self.mitigation], self._user)
@@ -170,6 +179,7 @@ class MitigationPage:
         return {
             **dict(zip(COLUMNS, row(self.mitigation), strict=True)),
             **dict(zip(EFFECT_COLUMNS, effect_row(self.measured), strict=True)),
+            "pending_statistics": self.pending_statistics,
         }
 
 
@@ -190,6 +200,11 @@ class Catalogue:
         visible = Mitigation.objects.visible_to(self._user)
         latest = sorted(visible.order_by("-started_at", "-pk")[:_MEASURED], key=_order_of_kind)
         return mitigation_effects.measure(latest, self._user)
+
+    @cached_property
+    def pending_statistics(self) -> int:
+        """The number of visible jobs whose statistics are pending: any may belong to an effect."""
+        return pending_statistics(BATCH_JOBS, BATCH_JOBS.visible_to(self._user))
 
     @property
     def simulated(self) -> bool:

@@ -40,7 +40,8 @@ def catalogue(request: UserRequest) -> HttpResponseBase:
     """Show what worked: mitigations by kind with their measured effects."""
     page = Catalogue(request.user)
     if exports.requested_format(request):
-        return exports.response(request, "what-worked", {}, page.columns, page.rows)
+        about = {"pending_statistics": page.pending_statistics}
+        return exports.response(request, "what-worked", about, page.columns, page.rows)
     context = {"section": "mitigations", "page": page}
     return render(request, "mitigations/what_worked.html", context)
 

@@ -55,7 +55,11 @@ def _people(request: UserRequest, kind: Kind) -> HttpResponseBase:
         return render(request, "people/list.html", {"section": section, "page": page})
     if page.filter.errors:
         return exports.invalid_query(page.filter.errors)
-    about = {"sort": page.sort, "simulated": page.simulated}
+    about = {
+        "sort": page.sort,
+        "pending_statistics": page.pending_statistics,
+        "simulated": page.simulated,
+    }
     rows = (totals.row for totals in page.totals)
     return exports.response(request, section, about, HEADER, rows)
 

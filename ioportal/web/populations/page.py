@@ -242,6 +242,7 @@ class PopulationPage(SelectedJobs):
                 for table in self.main_tables
             ],
             "counted": self.job_kind.plural,
+            "pending_statistics": self.pending_statistics,
             "std": "of a sample: divided by n - 1",
             "percentiles": "interpolated linearly",
         }

@@ -35,6 +35,7 @@ def ranking(request: UserRequest) -> HttpResponseBase:
         "title": page.title,
         "unit": page.unit,
         "counting": COUNTING,
+        "pending_statistics": page.pending_statistics,
         "simulated": page.simulated,
     }
     return exports.response(request, "ranking", about, page.header, page.export_rows())

@@ -53,7 +53,8 @@ def change_points(request: UserRequest) -> HttpResponseBase:
     if exports.requested_format(request):
         if errors := {**page.filter.errors, **page.errors}:
             return exports.invalid_query(errors)
-        return exports.response(request, "change-points", {}, COLUMNS, page.rows)
+        about = {"pending_statistics": page.pending_statistics}
+        return exports.response(request, "change-points", about, COLUMNS, page.rows)
     context = {"section": "trends", "page": page}
     return render(request, "trends/change_points.html", context)
 
@@ -88,6 +89,7 @@ def trend(request: UserRequest, name: str) -> HttpResponseBase:
         "counted": page.job_kind.plural,
         "chart": chart.chart.title,
         "unit": str(chart.unit or chart.chart.unit),
+        "pending_statistics": page.pending_statistics,
         "simulated": page.simulated,
         "step": page.buckets.step,
         "time_zone": timezone.get_current_timezone_name(),

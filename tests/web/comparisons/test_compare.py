@@ -94,6 +94,30 @@ def test_figures_are_those_of_numpy(as_staff, campaign):
     assert effect["verdict"] == "changed"
 
 
+def test_totals_come_before_the_typical_job(as_staff, campaign):
+    jobs = sorted(campaign(), key=lambda job: job.started_at)
+    earlier = [job.pk for job in jobs if job.started_at < CHANGED]
+    statistics = JobStatistics.objects
+    statistics.update(read_bytes=1_850_000_000, computed_at=timezone.now())
+    statistics.filter(job__in=earlier).update(read_bytes=1_000_000_000)
+    statistics.filter(job__in=earlier[::6]).update(read_bytes=8_059_000_000)
+    cache.clear()
+
+    words = words_of(as_staff.get(compare(*BOTH)))
+    about = json_of(as_staff.get(compare(*BOTH, format="json")))
+
+    total, _, typical = words.partition("Typical job (median, intervals of 95 %)")
+    assert "Total: jobs unchanged (48 to 48), bytes read fell 15.0 % (104 GB to 88.8 GB)" in total
+    assert "cases with flags on these jobs unchanged (0 to 0)" in total
+    assert "rose 1.85" not in total
+    assert "rose 1.85\N{MULTIPLICATION SIGN}" in typical
+    assert about["totals"]["read_bytes"] == {
+        "values": [104_472_000_000, 88_800_000_000],
+        "known_jobs": [48, 48],
+    }
+    assert list(about["conclusions_of_totals"]) == ["After"]
+
+
 def test_a_job_belongs_to_the_arm_in_which_it_started(as_staff, campaign):
     jobs = campaign()
     earlier = [job for job in jobs if job.started_at < CHANGED]
@@ -146,7 +170,7 @@ def test_too_few_days_are_refused_with_the_reason(as_staff, campaign):
     row = row_of(csv_of(as_staff.get(compare(BOTH[0], short, format="csv"))), "opens", "After")
 
     assert "No conclusion about After: too few days." in page
-    assert "fell" not in page.partition("Metrics")[0]
+    assert "fell" not in page.partition("Typical job")[2].partition("Metrics")[0]
     assert (row["verdict"], row["refusal"], row["low"]) == ("refused", "too few days", "")
 
 
@@ -433,9 +457,9 @@ def test_the_link_to_copy_has_absolute_times(as_staff, campaign):
 def test_results_are_cached_until_statistics_change(as_staff, campaign, django_assert_num_queries):
     campaign()
     cache.clear()
-    with django_assert_num_queries(81):
+    with django_assert_num_queries(87):
         as_staff.get(compare(*BOTH))
-    with django_assert_num_queries(26):
+    with django_assert_num_queries(32):
         as_staff.get(compare(*BOTH))
     JobStatistics.objects.filter(job__started_at__lt=CHANGED).update(
         opens=77_777, computed_at=timezone.now()

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from ioportal.jobs.models import DirtyStatistics, Job
+from ioportal.studies.models import Mitigation
 from ioportal.web.ranking.page import COUNTING
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -49,8 +50,15 @@ def test_a_ratio_shows_its_smallest_node_hours_and_unknown_jobs(as_staff, jobs, 
 
 def test_pending_statistics_are_counted(as_staff, jobs):
     DirtyStatistics.objects.mark([Job.objects.get(batch_id="alice1").pk])
+    change = Mitigation.objects.create(
+        title="Stripes", kind="other", started_at=at("12:30"), scope="user=alice"
+    )
 
     for address in (
+        "/compare/?arm=user%3Dalice&arm=user%3Dbob",
+        f"/mitigations/{change.pk}/",
+        "/mitigations/what-worked/",
+        "/trends/change-points/?last=all",
         "/ranking/?by=opens",
         "/populations/",
         "/users/",
@@ -60,6 +68,9 @@ def test_pending_statistics_are_counted(as_staff, jobs):
         assert "Statistics of 1 of these jobs are pending" in words_of(as_staff.get(address)), (
             address
         )
+        if address not in {"/users/alice/", "/trends/?last=all"}:  # pages of several exports
+            export = json_of(as_staff.get(f"{address}{'&' if '?' in address else '?'}format=json"))
+            assert export["pending_statistics"] == 1, address
     assert "are pending" not in words_of(as_staff.get("/ranking/?by=opens&user=bob"))
 
 

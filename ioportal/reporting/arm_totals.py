@@ -1,0 +1,130 @@
+"""Totals of the arms of a comparison: the typical job may change one way and the total another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ioportal.activity.models import Incident
+from ioportal.analysis.metrics import Unit
+from ioportal.flags.models import Flag
+from ioportal.reporting.formatting import UNKNOWN, human, lowered, percent, significant, with_unit
+from ioportal.studies.arm_details import arm_jobs
+from ioportal.studies.populations import BATCH_JOBS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+    from ioportal.studies.arm_details import ArmDetails
+    from ioportal.studies.populations import Selection
+
+_TIMES = 1.5  # ratios from here on are factors, smaller ones percentages
+_TITLES = {  # of the sums in `Mix.totals`
+    "read_bytes": ("Bytes read", Unit.BYTES),
+    "write_bytes": ("Bytes written", Unit.BYTES),
+    "metadata_operations": ("Metadata operations", Unit.COUNT),
+    "node_hours": ("Node-hours", None),
+}
+
+
+@dataclass(frozen=True)
+class Total:
+    """A total of each arm.
+
+    Args:
+        name: in exports.
+        title: on pages.
+        unit: None: a number without unit.
+        values: of each arm; None: unknown.
+        known: number of jobs with a known value in each arm; None: not a sum over jobs.
+        is_contrast: whether the arms are different jobs, instead of one population over time.
+    """
+
+    name: str
+    title: str
+    unit: Unit | None
+    values: tuple[float | None, ...]
+    known: tuple[int, ...] | None = None
+    is_contrast: bool = False
+
+    def change(self, number: int) -> str:
+        """Return the change from the first arm to another one, such as "fell 15 %"."""
+        before, after = self.values[0], self.values[number]
+        if before is None or after is None:
+            return UNKNOWN
+        if before == after:
+            return "equal" if self.is_contrast else "unchanged"
+        rise, fall = ("higher", "lower") if self.is_contrast else ("rose", "fell")
+        verb = rise if after > before else fall
+        if not before or not after:
+            return verb
+        ratio = after / before
+        factor = max(ratio, 1 / ratio)
+        size = f"{percent(abs(ratio - 1))} %"
+        if factor >= _TIMES:
+            size = f"{significant(factor)}\N{MULTIPLICATION SIGN}"
+        return f"{size} {verb}" if self.is_contrast else f"{verb} {size}"
+
+    def in_words(self, number: int) -> str:
+        """Return the change to an arm with both values."""
+        unit = self.unit or Unit.COUNT
+        if unit is Unit.COUNT:
+            before, after = (human(self.values[each], unit) for each in (0, number))
+        else:
+            before, after = (with_unit(self.values[each], unit) for each in (0, number))
+        return f"{lowered(self.title)} {self.change(number)} ({before} to {after})"
+
+
+def arm_totals(
+    arms: Sequence[Selection],
+    jobs: Sequence[int],
+    periods: Sequence[tuple[datetime | None, datetime | None]],
+    details: ArmDetails,
+    user: User,
+    *,
+    is_contrast: bool,
+) -> list[Total]:
+    """Return the totals of arms: jobs, what they did, and the cases and incidents about them.
+
+    Args:
+        arms: the arms.
+        jobs: the number of jobs of each.
+        periods: start and end of each; None: unbounded.
+        details: of the same arms.
+        user: sees cases of visible flags; staff see incidents.
+        is_contrast: whether the arms are different jobs.
+    """
+    kind = arms[0].kind
+    totals = [Total("jobs", kind.plural.capitalize(), None, tuple(jobs))]
+    for name, (title, unit) in _TITLES.items():
+        sums = tuple(mix.totals[name] for mix in details.mixes)
+        totals.append(
+            Total(name, title, unit, sums, tuple(mix.known[name] for mix in details.mixes))
+        )
+    if kind is BATCH_JOBS:
+        cases = tuple(_cases(arm_jobs(arm), user) for arm in arms)
+        totals.append(Total("cases", "Cases with flags on these jobs", None, cases))
+    if user.is_staff and all(start and end for start, end in periods):
+        incidents = tuple(
+            Incident.objects.filter(start__lt=end, end__gt=start).count() for start, end in periods
+        )
+        totals.append(Total("incidents", "Saved incidents of the site", None, incidents))
+    return [replace(total, is_contrast=is_contrast) for total in totals]
+
+
+def _cases(jobs: Any, user: User) -> int:
+    flags = Flag.objects.visible_to(user).counted().filter(job__in=jobs.order_by().values("pk"))
+    return int(flags.order_by().values("case").distinct().count())
+
+
+def sentence(totals: Sequence[Total], number: int) -> str:
+    """Return the changes of the known totals from the first arm to another one."""
+    changes = [
+        total.in_words(number)
+        for total in totals
+        if total.values[0] is not None and total.values[number] is not None
+    ]
+    return f"Total: {', '.join(changes)}."
