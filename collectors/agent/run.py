@@ -13,6 +13,7 @@ import httpx
 
 from collectors.agent import durable, logs, memory, sources, status
 from collectors.agent.config import Config, ConfigError, SourceConfig
+from collectors.agent.delivery import identity
 from collectors.agent.delivery.shipper import TIMEOUT, Shipper
 from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
@@ -34,7 +35,8 @@ def run(config: Config) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     with _alone(config.state), _client(config) as client:
-        running = [_Running(config, source, client) for source in config.sources]
+        instance = identity.instance(config.state)
+        running = [_Running(config, source, client, instance) for source in config.sources]
         threads = [thread for source in running for thread in source.threads(stop)]
         _LOG.info("agent_started", sources=[source.name for source in running])
         for thread in threads:
@@ -52,7 +54,9 @@ def run(config: Config) -> None:
 class _Running:
     """A source with its reader and shipper."""
 
-    def __init__(self, config: Config, source: SourceConfig, client: httpx.Client) -> None:
+    def __init__(
+        self, config: Config, source: SourceConfig, client: httpx.Client, instance: str
+    ) -> None:
         self.name = source.name
         self._health = Health(source.name)
         self._spool = Spool(config.state / source.name, config.spool_bytes)
@@ -60,7 +64,7 @@ class _Running:
         self._read_loop = ReadLoop(
             self._reader, self._spool, sources.interval_s(source), self._health
         )
-        self._shipper = Shipper(self._spool, client, source.token_file, self._health)
+        self._shipper = Shipper(self._spool, client, source.token_file, self._health, instance)
         self._feeder = (
             sources.feeder_of(source, self._spool, self._health)
             if sources.has_journal(source)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +19,33 @@ from ioportal.api.models import Token
 from ioportal.api.problems import Problem, expect_length, problems
 from ioportal.api.tokens import ScopedToken
 from ioportal.celery import wake
-from ioportal.ingest import backpressure, batches
+from ioportal.ingest import backpressure, batches, senders
 from ioportal.ingest.manifest import Manifest
-from ioportal.ingest.refusals import Conflict, Refusal, TooLarge, UnknownType
+from ioportal.ingest.refusals import (
+    Ahead,
+    Conflict,
+    Fenced,
+    Refusal,
+    TooLarge,
+    UnknownType,
+)
 from ioportal.stages import ATTRIBUTE_PENDING
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
+    from ioportal.site.models import Source
+
 BODY_BYTES = 32 << 20
 _MANIFEST_BYTES = 2 << 20
-_STATUS: dict[type[Refusal], int] = {Conflict: 409, TooLarge: 413, UnknownType: 415}
+_LONGEST_WAIT_S = 3_600
+_STATUS: dict[type[Refusal], int] = {
+    Conflict: 409,
+    TooLarge: 413,
+    UnknownType: 415,
+    Fenced: 423,
+    Ahead: 425,
+}
 _STREAM = "0f8fad5b-d9cb-469f-a165-70867728950e"
 _BODY = {
     "parameters": [
@@ -86,7 +103,7 @@ class Stored(Schema):
     "/batches",
     auth=ScopedToken(Token.Scope.INGEST),
     summary="Deliver a batch",
-    response={202: Stored, **problems(409, 411, 413, 415, 422)},
+    response={202: Stored, **problems(409, 411, 413, 415, 422, 423, 425)},
     openapi_extra=_BODY,
 )
 def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
@@ -94,21 +111,46 @@ def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
     if overload := backpressure.overload():
         raise Problem(429, "behind", overload.reason, retry_after_s=overload.retry_after_s)
     token: Token = request.auth  # type: ignore[attr-defined]  # ninja sets it
-    manifest, rows = _parts(request)
+    source, now = token.source, datetime.now(UTC)
+    assert source  # noqa: S101  (a constraint of the database)
+    manifest: Manifest | None = None
+    try:
+        manifest, rows = _parts(request)
+        already = _received(request, source, manifest, rows, now)
+    except Problem as problem:
+        is_fenced = problem.status == _STATUS[Fenced]  # the health page names both agents
+        senders.refused(source, "" if is_fenced else problem.body["detail"], manifest, now)
+        raise
+    wake(ATTRIBUTE_PENDING)
+    return Status(202, {"already": already})
+
+
+def _received(
+    request: HttpRequest, source: Source, manifest: Manifest, rows: batches.Rows, now: datetime
+) -> bool:
+    """Store the batch; return whether it was stored already."""
     if request.headers.get("Idempotency-Key") != manifest.key:
         raise Problem(
             422,
             "idempotency_key",
             f"The header Idempotency-Key must be {manifest.key}, as in the part 'batch'.",
         )
-    assert token.source  # noqa: S101  (a constraint of the database)
     try:
-        already = batches.receive(token.source, manifest, rows, datetime.now(UTC))
+        return batches.receive(source, manifest, rows, now)
     except Refusal as refusal:
-        status = _STATUS.get(type(refusal), 422)
-        raise Problem(status, refusal.code, refusal.message, **refusal.details) from refusal
-    wake(ATTRIBUTE_PENDING)
-    return Status(202, {"already": already})
+        raise Problem(
+            _STATUS.get(type(refusal), 422),
+            refusal.code,
+            refusal.message,
+            retry_after_s=_retry_after_s(refusal),
+            **refusal.details,
+        ) from refusal
+
+
+def _retry_after_s(refusal: Refusal) -> int | None:
+    if isinstance(refusal, Ahead):
+        return min(ceil(refusal.wait_s), _LONGEST_WAIT_S)
+    return senders.RETRY_S if isinstance(refusal, Fenced) else None
 
 
 def _parts(request: HttpRequest) -> tuple[Manifest, batches.Rows]:

@@ -44,6 +44,7 @@ _SOURCE_METRICS: tuple[tuple[str, str, Callable[[SourceHealth], float | None]], 
     ("lag_seconds", "Age of that record when it was stored", lambda health: health.lag_s),
     ("gap_seconds", "Total gaps within a day", lambda health: health.gap_s),
     ("rejected_lines", "Rejected lines of a day", lambda health: health.rejected),
+    ("refusals", "Refused deliveries, of all agents", lambda health: health.refusals),
     ("spool_batches", "Batches in the spool", lambda health: health.source.spool_batches),
     ("spool_bytes", "Size of the spool", lambda health: health.source.spool_bytes),
     (

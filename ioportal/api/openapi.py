@@ -23,6 +23,8 @@ _CODES = {
     404: ("missing", "There is no such resource."),
     406: ("accept", "No type in the header Accept is available."),
     409: ("conflict", "The request conflicts with stored data."),
+    423: ("fenced", "Another agent sends the batches of this source."),
+    425: ("ahead", "Times of the batch are ahead of the portal's clock."),
     411: ("length", "Send the header Content-Length."),
     413: ("too_large", "The body is too large."),
     415: ("content_type", "Send another type of content."),

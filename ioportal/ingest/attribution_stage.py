@@ -148,7 +148,7 @@ def _attribute_traces(dirty: list[DirtyTrace]) -> set[int]:
             _attribute_server(server.pk, span.start, span.end)
             stale |= _jobs_of(windows)
         for span in spans[server.pk]:
-            stale |= _running(server.filesystem_id, span.start, span.end)
+            stale |= running(server.filesystem_id, span.start, span.end)
     return stale
 
 
@@ -199,7 +199,7 @@ def _attribute_reads(dirty: Sequence[tuple[DirtyReads, _Span]]) -> set[int]:
                 rollups.mark_target_dirty(filesystem, folded_target, start, end + _MOMENT)
                 if folded_target:
                     impact_marks.mark_targets([folded_target], start, end)
-            stale |= _jobs_of(windows) | _running(filesystem, span.start, span.end)
+            stale |= _jobs_of(windows) | running(filesystem, span.start, span.end)
     LateRows.objects.bulk_create(
         LateRows(target_id=row.target_id, start=row.start, end=row.end)
         for row, span in dirty
@@ -236,7 +236,7 @@ def _attribute_deltas(dirty: DirtyDeltas) -> set[int]:
         )
         if target["target_id"]:
             impact_marks.mark_targets([target["target_id"]], dirty.start, dirty.end)
-    return stale | _jobs_of(windows) | _running(dirty.filesystem_id, dirty.start, dirty.end)
+    return stale | _jobs_of(windows) | running(dirty.filesystem_id, dirty.start, dirty.end)
 
 
 def _attribute_exports(dirty: list[DirtyExports]) -> set[int]:
@@ -255,7 +255,7 @@ def _attribute_exports(dirty: list[DirtyExports]) -> set[int]:
         targets = dict(row.segment.targets.values_list("pk", "filesystem_id"))
         impact_marks.mark_targets(targets, row.start, row.end)
         for filesystem in set(targets.values()):
-            stale |= _running(filesystem, row.start, row.end)
+            stale |= running(filesystem, row.start, row.end)
     return stale
 
 
@@ -386,7 +386,7 @@ def _between_reads(dirty: DirtyReads) -> _Span:
     )
 
 
-def _running(filesystem_id: int, first: datetime, last: datetime) -> set[int]:
+def running(filesystem_id: int, first: datetime, last: datetime) -> set[int]:
     """Return the jobs that may have used a filesystem from `first` to `last`.
 
     Their covered time changes, even for jobs without operations.

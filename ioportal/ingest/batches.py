@@ -12,7 +12,7 @@ from django.db import DataError, IntegrityError, transaction
 from collectors.batch.values import Unreadable
 from collectors.formats import BY_NAME
 from collectors.parsed import Account, Parsed, reject_frame
-from ioportal.ingest import checks, wire
+from ioportal.ingest import checks, senders, wire
 from ioportal.ingest.formats import BATCH_LOADERS
 from ioportal.ingest.loading import OTHER_REASONS, Refused
 from ioportal.ingest.models import Batch, Reject, Segment
@@ -47,8 +47,9 @@ def receive(source: Source, manifest: Manifest, rows: Rows, now: datetime) -> bo
         Whether it was stored already.
 
     Raises:
-        Refusal: the batch can never be stored.
+        Refusal: the batch cannot be stored.
     """
+    senders.admit(source, manifest, now)
     content = manifest.content(rows.digest())
     already = _is_known(source, manifest, content)
     if not already:
@@ -92,7 +93,9 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
             if frame.height:
                 loader.store(Parsed(frame, reject_frame(()), Account()))
             loader.finish()
-        except (Refused, Unreadable) as error:
+        except Refused as error:  # by stored or registered data, which may change
+            raise Refusal(str(error), code="refused", retry=True) from error
+        except Unreadable as error:
             raise Refusal(str(error), code="refused") from error
         except DataError as error:
             raise Refusal(f"The database cannot store the batch: {error}") from error
@@ -137,9 +140,12 @@ def _begin(source: Source, manifest: Manifest, content: str) -> Batch:
 def _update_source(source: Source, manifest: Manifest, now: datetime) -> None:
     """Store the state that the agent reports with a batch."""
     state: dict[str, object] = {"last_batch_at": now}
-    state |= {f"agent_{key}": value for key, value in manifest.agent.model_dump().items() if value}
+    agent = manifest.agent.model_dump(exclude={"instance"})
+    state |= {f"agent_{key}": value for key, value in agent.items() if value}
     if manifest.spool:
-        state |= {f"spool_{key}": value for key, value in manifest.spool.model_dump().items()}
+        spool = manifest.spool.model_dump(exclude={"refused"})
+        state |= {f"spool_{key}": value for key, value in spool.items()}
     if manifest.sent_at:
         state["clock_offset_s"] = (manifest.sent_at - now).total_seconds()
     Source.objects.filter(pk=source.pk).update(**state)
+    senders.accepted(source, manifest, now)

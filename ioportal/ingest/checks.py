@@ -9,7 +9,7 @@ import polars as pl
 
 from collectors import tables
 from collectors.batch.states import STATES
-from ioportal.ingest.refusals import Refusal
+from ioportal.ingest.refusals import Ahead, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from ioportal.ingest.manifest import Observed
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-MAX_CLOCK_LEAD = timedelta(days=1)
+MAX_CLOCK_LEAD = timedelta(minutes=5)  # a sender with a clock further ahead waits
+_IMPOSSIBLE_LEAD = timedelta(days=1)  # no clock is so wrong: the value is
 MAX_SPAN = timedelta(days=31)  # of one batch's windows: each hour has its own chunk
 _WINDOW = pl.duration(seconds=10)
 _TEXT_BYTES = 1 << 20
 _LARGEST = 2**40  # of a window's counts and times in µs (12 days), so that sums remain bigints
 _SIGNED = {"exit_status", "exit_signal"}
+_FUTURE = "is in the future"
 
 
 def check(table: Table, rows: pl.DataFrame, *, now: datetime) -> None:
@@ -31,6 +33,7 @@ def check(table: Table, rows: pl.DataFrame, *, now: datetime) -> None:
 
     Raises:
         Refusal: the message names column, row and reason.
+        Ahead: the sender's clock is ahead.
     """
     rules = [*_column_rules(table, now), *_TABLE_RULES.get(table.name, ())]
     invalid_rows = rows.lazy().select(
@@ -56,15 +59,20 @@ def check(table: Table, rows: pl.DataFrame, *, now: datetime) -> None:
             remedy="Send them as several batches.",
         )
 
+    for name, dtype in table.columns.items():
+        if isinstance(dtype, pl.Datetime):
+            _expect_past(name, rows[name].max(), now)
+
 
 def check_coverage(observed: Sequence[Observed], *, now: datetime) -> None:
     """Refuse impossible coverage.
 
     Raises:
         Refusal: the message names the interval.
+        Ahead: the sender's clock is ahead.
     """
     for number, interval in enumerate(observed, start=1):
-        if interval.start < EARLIEST or interval.end > now + MAX_CLOCK_LEAD:
+        if interval.start < EARLIEST or interval.end > now + _IMPOSSIBLE_LEAD:
             reason = f"is before {EARLIEST:%Y} or in the future"
         elif interval.end - interval.start > MAX_SPAN:
             reason = f"is longer than {MAX_SPAN.days} days"
@@ -72,6 +80,19 @@ def check_coverage(observed: Sequence[Observed], *, now: datetime) -> None:
             continue
         raise Refusal(
             f"Interval {number} of coverage {reason}.", column="coverage", row=number, reason=reason
+        )
+    _expect_past("coverage", max((interval.end for interval in observed), default=None), now)
+
+
+def _expect_past(column: str, latest: object, now: datetime) -> None:
+    """Let a sender wait whose clock is ahead."""
+    if isinstance(latest, datetime) and latest > now + MAX_CLOCK_LEAD:
+        raise Ahead(
+            f"The latest time of {column}, {latest.isoformat()}, {_FUTURE}.",
+            wait_s=(latest - now - MAX_CLOCK_LEAD).total_seconds(),
+            column=column,
+            reason=_FUTURE,
+            remedy="Correct the sender's clock. It may send the batch again once the time is past.",
         )
 
 
@@ -83,7 +104,7 @@ def _column_rules(table: Table, now: datetime) -> Iterator[tuple[str, pl.Expr, s
             yield name, column.is_null(), "is missing"
         if isinstance(dtype, pl.Datetime):
             yield name, column < EARLIEST, f"is before {EARLIEST:%Y}"
-            yield name, column > now + MAX_CLOCK_LEAD, "is in the future"
+            yield name, column > now + _IMPOSSIBLE_LEAD, _FUTURE
         elif dtype == pl.String:
             yield name, column.str.len_bytes() > _TEXT_BYTES, "is longer than 1 MiB"
         elif dtype == pl.Float64:

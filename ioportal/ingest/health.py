@@ -11,6 +11,7 @@ from django.db.models import Count, Min, OuterRef, Subquery, Sum
 
 from collectors import tables
 from collectors.formats import BY_NAME
+from ioportal.ingest import senders
 from ioportal.ingest.models import (
     Batch,
     DirtyDeltas,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from ioportal.ingest.models import Sender
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.models import Pending
 
@@ -67,9 +69,28 @@ class SourceHealth:
         return None if self.gaps is None else coverage.seconds(self.gaps)
 
     @property
+    def refusals(self) -> int:
+        """Refused deliveries since the source was registered."""
+        return self._sender.refusals if self._sender else 0
+
+    @property
+    def _sender(self) -> Sender | None:
+        return getattr(self.source, "sender", None)
+
+    @property
+    def _refusal(self) -> str | None:
+        """The latest refused batch, until it is accepted or a day old."""
+        sender = self._sender
+        if not sender or not sender.refused_at or self.now - sender.refused_at > PERIOD:
+            return None
+        return f"a batch was refused: {sender.refusal}"
+
+    @property
     def problems(self) -> list[str]:
         """Problems of the source, worst first."""
         problems = [] if (first := problem(self.source, self.now)) is None else [first]
+        if refusal := self._refusal:
+            problems.append(refusal)
         offset = self.source.clock_offset_s
         if offset is not None and abs(offset) > _CLOCK_TOLERANCE_S:
             relation = "ahead of" if offset > 0 else "behind"
@@ -106,6 +127,13 @@ class Backlog:
 def problem(source: Source, now: datetime) -> str | None:
     """Return the problem of a source as far as its own row shows; None: no problem."""
     patience = max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
+    sender: Sender | None = getattr(source, "sender", None)
+    if sender and sender.rival_at and now - sender.rival_at < senders.RECENT:
+        holder = sender.stream.host if sender.stream else ""
+        return (
+            f"has two agents: the one on {senders.host_name(holder)} is accepted, the one on "
+            f"{senders.host_name(sender.rival_host)} waits. Stop one of them"
+        )
     if source.last_batch_at is None:
         return "has sent nothing yet: check that its agent runs with its token"
     if now - source.last_batch_at > patience:
@@ -123,7 +151,9 @@ def owner_conflicts() -> QuerySet[OwnerConflict]:
 
 def sources_with_problems(now: datetime) -> list[tuple[Source, str]]:
     """Return the sources that are silent or behind, each with its problem."""
-    checked = ((source, problem(source, now)) for source in Source.objects.all())
+    checked = (
+        (source, problem(source, now)) for source in Source.objects.select_related("sender__stream")
+    )
     return [(source, found_problem) for source, found_problem in checked if found_problem]
 
 
@@ -132,7 +162,9 @@ def sources(now: datetime) -> list[SourceHealth]:
     batches = Batch.objects.filter(source=OuterRef("pk"))
     latest, first = batches.order_by("-pk"), batches.order_by("pk")
     registered = list(
-        Source.objects.select_related("cluster", "filesystem", "server__filesystem").annotate(
+        Source.objects.select_related(
+            "cluster", "filesystem", "server__filesystem", "sender__stream"
+        ).annotate(
             latest_record_at=Subquery(latest.values("segment__end")[:1]),
             latest_stored_at=Subquery(latest.values("segment__loaded_at")[:1]),
             first=Subquery(first.values("segment__loaded_at")[:1]),

@@ -77,13 +77,15 @@ class Spool(BaseModel):
     batches: _Count = 0
     bytes: _Count = 0
     oldest_at: Moment | None = None
+    refused: _Count | None = None  # batches; None: unknown
 
 
 class Agent(BaseModel):
-    """Version and host of the agent."""
+    """Version, host and instance of the agent."""
 
     version: Annotated[str, Field(max_length=64), AfterValidator(_storable)] = ""
     host: Annotated[str, Field(max_length=255), AfterValidator(_storable)] = ""
+    instance: UUID | None = None  # created with its state folder
 
 
 class Manifest(BaseModel):

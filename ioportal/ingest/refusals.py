@@ -6,7 +6,9 @@ from typing import Any
 
 
 class Refusal(Exception):  # noqa: N818  (a decision about the input, not a fault)
-    """A batch that cannot be stored; a retry cannot help.
+    """A batch that cannot be stored as it is.
+
+    With the detail `retry`, it can be once its cause is fixed.
 
     Args:
         message: the error, for people.
@@ -27,6 +29,28 @@ class Conflict(Refusal):
     """The key was delivered before with different content."""
 
     code = "conflict"
+
+
+class Ahead(Refusal):
+    """Times of the batch are ahead of the portal's clock: the sender waits.
+
+    Args:
+        message: the error, for people.
+        wait_s: until the times are past.
+        details: as of a refusal.
+    """
+
+    code = "ahead"
+
+    def __init__(self, message: str, *, wait_s: float, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.wait_s = wait_s
+
+
+class Fenced(Refusal):
+    """Another agent sends the batches of this source."""
+
+    code = "fenced"
 
 
 class TooLarge(Refusal):

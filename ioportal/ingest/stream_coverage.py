@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from datetime import datetime, time, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ioportal.ingest.models import Batch
+from ioportal.ingest.models import Batch, Segment
+from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.models import (
+    Coverage,
+    HostWindow,
+    JobDelta,
+    RpcWindow,
+    TargetDelta,
+    floor_to_window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from django.db.models import QuerySet
+
+FOLDED = 0  # the target id of all OSTs
+
+# The rows whose intervals streams claim.
+_ROWS: dict[Coverage.Source, tuple[levels.Level, Any]] = {
+    Coverage.Source.RPC_TRACE: (levels.RPC_WINDOWS, RpcWindow),
+    Coverage.Source.JOB_STATS: (levels.JOB_DELTAS, JobDelta),
+    Coverage.Source.MD_STATS: (levels.TARGET_DELTAS, TargetDelta),
+    Coverage.Source.EXPORTS: (levels.HOST_WINDOWS, HostWindow),
+}
 
 
 def from_other_streams(batch: Batch, kind: Coverage.Source, source_id: int) -> QuerySet[Coverage]:
@@ -29,6 +47,56 @@ def add(batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable
     for interval in intervals:
         for day in _days(interval):
             _join(batch, kind, source_id, day)
+
+
+def give_way(other: Coverage, taken: Interval) -> bool:
+    """Remove an interval from the coverage of another stream, unless it has rows in it.
+
+    A claim without rows is no proof of an observation: rows of another stream refute it.
+
+    Returns:
+        Whether it gave way; files never do.
+    """
+    batch = Batch.objects.filter(segment=other.segment_id).first()
+    common = Interval(max(other.start, taken.start), min(other.end, taken.end))
+    if batch is None or _has_rows(batch, other, common):
+        return False
+    other.delete()
+    for part in (Interval(other.start, common.start), Interval(common.end, other.end)):
+        if part.end > part.start:
+            Coverage.objects.create(
+                source=other.source,
+                source_id=other.source_id,
+                start=part.start,
+                end=part.end,
+                segment_id=other.segment_id,
+            )
+    return True
+
+
+def _has_rows(batch: Batch, claim: Coverage, part: Interval) -> bool:
+    """Return whether the stream of a batch has rows in a part of a claim, or had some."""
+    segments = Segment.objects.filter(
+        pk__in=_segments(batch), records__gt=0, start__lte=part.end, end__gte=part.start
+    )
+    ids = list(segments.values_list("pk", flat=True))
+    if not ids:
+        return False
+    level, model = _ROWS[Coverage.Source(claim.source)]
+    if not retention.is_retained((level,), part.start, part.end):
+        return True
+    rows = model.objects.filter(segment_id__in=ids)
+    if model is RpcWindow:
+        rows = rows.filter(
+            start__range=(floor_to_window(part.start), part.end),
+            first__lte=part.end,
+            last__gte=part.start,
+        )
+    else:
+        rows = rows.filter(
+            target_id__in=(claim.source_id, FOLDED), start__lt=part.end, end__gt=part.start
+        )
+    return bool(rows.exists())
 
 
 def _join(batch: Batch, kind: Coverage.Source, source_id: int, part: Interval) -> None:

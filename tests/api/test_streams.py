@@ -122,7 +122,7 @@ def test_a_new_stream_that_overlaps_an_old_stream_is_refused(deliver):
     again = {"stream": str(uuid4())}
 
     answers = [
-        deliver(traced(1, "12:00:05", "12:00:10", window("12:00:06"), **again))[0],
+        deliver(traced(1, "12:00", "12:00:10", window("12:00:06"), **again))[0],
         deliver(traced(1, "12:00:15", "12:00:20", window("12:00:16"), **again))[0],
     ]
 

@@ -31,6 +31,7 @@ class Access(Enum):
     STAFF_ACTION = (LOG_IN, REFUSED, REFUSED, MISSING, SERVED, *NO_SESSION)
     OWNERS_ACTION = (LOG_IN, SERVED, REFUSED, MISSING, REFUSED, *NO_SESSION)
     OWNERS_STAFF_ACTION = (LOG_IN, REFUSED, MISSING, MISSING, SERVED, *NO_SESSION)
+    ABSENT = (LOG_IN, REFUSED, REFUSED, REFUSED, MISSING, *NO_SESSION)  # for staff
     INGEST = (*[REFUSED] * 5, SERVED, *[REFUSED] * 4)
     METRICS = (*[REFUSED] * 6, SERVED, *[REFUSED] * 3)
     BOUNCES = (*[REFUSED] * 7, SERVED, *[REFUSED] * 2)
@@ -85,6 +86,8 @@ TABLE = [
     ("ingest/coverage/unexplained/", "/ingest/coverage/unexplained/", {"GET": A.STAFF}),
     ("ingest/health/", "/ingest/health/", {"GET": A.STAFF}),
     ("ingest/storage/", "/ingest/storage/", {"GET": A.STAFF}),
+    ("ingest/streams/", "/ingest/streams/", {"GET": A.STAFF, "POST": A.STAFF}),
+    ("ingest/streams/<int:pk>/", "/ingest/streams/0/", {"GET": A.ABSENT, "POST": A.ABSENT}),
     ("ingest/nids/", "/ingest/nids/", {"GET": A.STAFF}),
     ("ingest/tables/", "/ingest/tables/", {"GET": A.STAFF, "POST": A.STAFF}),
     ("ingest/pending/", "/ingest/pending/", {"GET": A.STAFF}),

@@ -3,6 +3,7 @@
 import json
 import random
 import socket
+import time
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -20,7 +21,9 @@ TIMEOUT = httpx.Timeout(60, connect=10)
 SHORTEST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 120.0
 IDLE_S = 0.5
-# Permanent errors: other content under the same key, too large, unknown type, invalid rows.
+# Refused batches are tried again at this interval, if the portal says that its cause may be fixed.
+RETRY_REFUSED_S = 300.0
+# Other content under the same key, too large, unknown type, invalid rows, or a conflict.
 REFUSED = frozenset(
     {
         HTTPStatus.CONFLICT,
@@ -42,6 +45,7 @@ class Shipper:
         client: HTTP client with the portal's address and certificate.
         token_file: read for each delivery, so that a token can be replaced without a restart.
         health: of the source.
+        instance: the identity of the agent.
     """
 
     def __init__(
@@ -50,17 +54,27 @@ class Shipper:
         client: httpx.Client,
         token_file: Path,
         health: Health,
+        instance: str,
     ) -> None:
         self._spool = spool
         self._client = client
         self._token_file = token_file
-        self._agent = {"version": collectors.VERSION, "host": socket.getfqdn()}
+        self._agent = {
+            "version": collectors.VERSION,
+            "host": socket.getfqdn(),
+            "instance": instance,
+        }
         self._health = health
         self._failures = 0
+        # After a start all refused batches are tried once: the cause may have been fixed.
+        self._retry_at = time.monotonic()
+        self._retried = ""  # name of the batch that was tried last
+        self._permanent: set[str] = set()  # names of refused batches that no retry can help
 
     def step(self) -> float:
         """Try to deliver the oldest batch; return the seconds to wait before the next one."""
-        batch = self._spool.oldest()
+        refused = self._refused_due()
+        batch = refused or self._spool.oldest()
         if batch is None:
             return IDLE_S
         try:
@@ -69,13 +83,33 @@ class Shipper:
             return self._failed(f"{type(error).__name__}: {error}")
         if response.status_code == HTTPStatus.ACCEPTED:
             self._delivered(batch)
+            if refused:
+                _LOG.info("refused_batch_accepted", source=self._health.name, batch=batch.name)
             return 0
         reason = f"{response.status_code} {response.text[:_SHOWN_CHARACTERS]}"
         if response.status_code in REFUSED:
-            self._spool.refuse(batch)
-            _LOG.error("batch_refused", source=self._health.name, batch=batch.name, reason=reason)
+            if not refused:
+                self._spool.refuse(batch)
+                _LOG.error(
+                    "batch_refused", source=self._health.name, batch=batch.name, reason=reason
+                )
+            if not _may_be_resolved(response):
+                self._permanent.add(batch.name)
+            self._retry_at = time.monotonic() + RETRY_REFUSED_S
             return 0
         return self._failed(reason, response.headers.get("Retry-After", ""))
+
+    def _refused_due(self) -> Path | None:
+        """Return the refused batch to try again now, in turn; None: none is due."""
+        if time.monotonic() < self._retry_at:
+            return None
+        batches = [b for b in self._spool.refused() if b.name not in self._permanent]
+        if not batches:
+            self._retry_at = time.monotonic() + RETRY_REFUSED_S
+            return None
+        batch = next((b for b in batches if b.name > self._retried), batches[0])
+        self._retried = batch.name
+        return batch
 
     def _post(self, batch: Path) -> httpx.Response:
         description, rows = decoded(batch.read_bytes())
@@ -87,6 +121,7 @@ class Shipper:
                 "batches": depth.batches,
                 "bytes": depth.bytes,
                 "oldest_at": depth.oldest_at and depth.oldest_at.isoformat(),
+                "refused": depth.refused,
             },
             "agent": self._agent,
         }
@@ -118,3 +153,12 @@ class Shipper:
         if retry_after.isdecimal():
             pause_s += min(int(retry_after), LONGEST_PAUSE_S)
         return pause_s
+
+
+def _may_be_resolved(response: httpx.Response) -> bool:
+    """Return whether the portal says that the batch may be accepted later."""
+    try:
+        answer = response.json()
+    except ValueError:
+        return False
+    return isinstance(answer, dict) and answer.get("retry") is True

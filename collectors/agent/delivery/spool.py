@@ -4,7 +4,7 @@ Contents of a source's folder:
 
     state.json             stream, next sequence number, and checkpoint of the reader
     batches/NUMBER.batch   waiting for delivery
-    refused/NUMBER.batch   refused by the portal, to be resolved by an admin
+    refused/NUMBER.batch   refused by the portal, until the cause is fixed
 
 A batch is committed when the state is written: batch files with the next number or a later one were
 left by a crash and are discarded. Batches and checkpoint therefore change together, and nothing is
@@ -102,6 +102,10 @@ class Spool:
         """Move a batch to the refused ones."""
         batch.rename(self._refused / batch.name)
         durable.sync_folder(self._refused)
+
+    def refused(self) -> list[Path]:
+        """Return the refused batches, oldest first."""
+        return self._files(self._refused)
 
     def depth(self) -> Depth:
         """Return the size of the spool."""

@@ -91,7 +91,10 @@ def overlap(segment: Segment, other: Segment, scope: str) -> Refused:
         f"UTC with records from {other.start} to {other.end}. Nothing was loaded."
     )
     if segment.is_batch or other.is_batch:
-        return Refused(f"{clash} Batches of agents are never replaced.")
+        return Refused(
+            f"{clash} Batches of agents are never replaced. If the stored data is wrong, discard "
+            "its stream (Ingest → Streams)."
+        )
     return Refused(
         f"{clash} Load both files in a single command with --replace: common records are then "
         "loaded once."

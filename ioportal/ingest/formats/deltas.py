@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
-from django.db.models import F, Q
+from django.db.models import F
 
 from collectors.tables import BASES, OPERATIONS
 from ioportal.ingest import stream_coverage
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ioportal.ingest.models import Batch
     from ioportal.site.models import Filesystem
 
-_FOLDED = 0  # the target id of all OSTs
 _BASES = {name: IoWindow.Basis[name.upper()].value for name in BASES}
 
 
@@ -87,7 +86,7 @@ class DeltasLoader:
         return target.pk
 
     def finish(self) -> None:
-        """Cover the polls, unless files or another stream overlap."""
+        """Cover the polls, unless files or rows of another stream overlap."""
         self._expect_registered()
         observed = {
             target: intervals
@@ -113,11 +112,15 @@ class DeltasLoader:
 
     def _expect_free(self, target: Target, start: datetime, intervals: Iterable[Interval]) -> None:
         others = stream_coverage.from_other_streams(self.batch, self.coverage, target.pk)
-        taken = Q(start=F("end"), start__gt=start)  # by a read of a file
-        for interval in intervals:
-            taken |= Q(end__gt=F("start"), start__lt=interval.end) & Q(end__gt=interval.start)
-        if other := others.filter(taken).first():
+        read = others.filter(start=F("end"), start__gt=start)  # of a file
+        if other := read.first():
             raise overlap(self.segment, segment_of(other), f"target {target}")
+        for interval in intervals:
+            for other in others.filter(end__gt=F("start"), start__lt=interval.end).filter(
+                end__gt=interval.start
+            ):
+                if not (self.segment.records and stream_coverage.give_way(other, interval)):
+                    raise overlap(self.segment, segment_of(other), f"target {target}")
 
     def _observe(self, name: str, start: datetime, end: datetime) -> None:
         self._observed[name].append(Interval(start, end))
@@ -166,7 +169,7 @@ class JobDeltasLoader(DeltasLoader):
 
     def number(self, name: str) -> int:
         """Return the id of an MDT or of all OSTs."""
-        return super().number(name) if name else _FOLDED
+        return super().number(name) if name else stream_coverage.FOLDED
 
     def finish(self) -> None:
         """Request the attribution of the increments."""

@@ -185,14 +185,15 @@ class TraceBatchLoader:
         self._windows.add(parsed.table)
 
     def finish(self) -> None:
-        """Cover the intervals, unless a file or another stream overlaps."""
+        """Cover the intervals, unless a file or rows of another stream overlap."""
         extents = self._windows.complete()
         covered = stream_coverage.from_other_streams(
             self._batch, Coverage.Source.RPC_TRACE, self._server.pk
         )
         for extent in extents:
-            if other := covered.filter(start__lte=extent.end, end__gte=extent.start).first():
-                raise overlap(self._batch.segment, segment_of(other), f"server {self._server}")
+            for other in covered.filter(start__lte=extent.end, end__gte=extent.start):
+                if not (self._batch.segment.records and stream_coverage.give_way(other, extent)):
+                    raise overlap(self._batch.segment, segment_of(other), f"server {self._server}")
         stream_coverage.add(self._batch, Coverage.Source.RPC_TRACE, self._server.pk, extents)
 
 

@@ -1,4 +1,4 @@
-"""Segments, uploads, their lines, dirty intervals that await attribution, and late rows."""
+"""Segments, streams, uploads, lines, dirty intervals that await attribution, and late rows."""
 
 from ioportal.ingest.models.dirty import (
     DirtyDeltas,
@@ -10,6 +10,7 @@ from ioportal.ingest.models.dirty import (
 from ioportal.ingest.models.late_rows import LateRows
 from ioportal.ingest.models.lines import AccountingRecord, OwnerConflict, Reject
 from ioportal.ingest.models.segment import Batch, Segment, SegmentQuerySet
+from ioportal.ingest.models.stream import Sender, Stream
 from ioportal.ingest.models.upload import Upload, UploadFile, UploadPart, UploadQuerySet
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "Reject",
     "Segment",
     "SegmentQuerySet",
+    "Sender",
+    "Stream",
     "Upload",
     "UploadFile",
     "UploadPart",

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from ioportal.web.ingest.views import coverage, health, registration, segments, storage
+from ioportal.web.ingest.views import coverage, health, registration, segments, storage, streams
 
 urlpatterns = [
     path("", segments.segment_list, name="segment_list"),
@@ -10,6 +10,8 @@ urlpatterns = [
     path("coverage/", coverage.coverage, name="coverage"),
     path("coverage/unexplained/", coverage.unexplained, name="unexplained_operations"),
     path("health/", health.health, name="health"),
+    path("streams/", streams.streams, name="streams"),
+    path("streams/<int:pk>/", streams.stream, name="stream"),
     path("storage/", storage.storage, name="storage"),
     path("nids/", segments.nids, name="unregistered_nids"),
     path("tables/", registration.tables, name="site_tables"),

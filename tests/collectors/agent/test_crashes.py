@@ -55,7 +55,7 @@ class Process:
         self.never = never
         self.loop = ReadLoop(reader, spool, 1, health)
         self.client = httpx.Client(base_url=portal.url, trust_env=False)
-        self.shipper = Shipper(spool, self.client, token, health)
+        self.shipper = Shipper(spool, self.client, token, health, "an instance")
         self.spool = spool
 
     def run(self):

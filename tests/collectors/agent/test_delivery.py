@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from collectors.agent.delivery.batches import batches
-from collectors.agent.delivery.shipper import Shipper
+from collectors.agent.delivery.identity import instance
+from collectors.agent.delivery.shipper import RETRY_REFUSED_S, Shipper
 from collectors.agent.delivery.spool import Spool
 from collectors.agent.files.tail import LogTail
 from collectors.agent.files.traces import TraceReader
@@ -35,7 +36,7 @@ def shipper(tmp_path, portal, spool, health):
     (tmp_path / "token").touch(mode=0o600)
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     with httpx.Client(base_url=portal.url, trust_env=False) as client:
-        yield Shipper(spool, client, tmp_path / "token", health)
+        yield Shipper(spool, client, tmp_path / "token", health, "an instance")
 
 
 @pytest.fixture
@@ -152,6 +153,39 @@ def test_a_refused_batch_can_be_moved_back(commit, shipper, portal, spool):
     shipper.step()
 
     assert len(portal.batches) == 1
+
+
+def test_a_refused_batch_is_sent_again_if_its_cause_may_be_fixed(
+    commit, shipper, portal, spool, monkeypatch
+):
+    clock = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    for _ in range(3):
+        commit(1)
+    may_be_fixed = (422, {}, {"retry": True})
+    portal.answers += [may_be_fixed, (422, {}, {}), may_be_fixed, may_be_fixed]
+    for _ in range(4):
+        shipper.step()
+    assert (spool.depth().refused, portal.batches) == (3, {})
+
+    clock += RETRY_REFUSED_S
+    for _ in range(4):
+        shipper.step()
+        clock += RETRY_REFUSED_S
+
+    assert sorted(batch["sequence"] for batch, _ in portal.batches.values()) == [1, 3]
+    assert spool.depth().refused == 1
+    assert portal.deliveries[-1][1]["spool"]["refused"] == 2
+    assert portal.deliveries[-1][1]["agent"]["instance"] == "an instance"
+
+
+def test_an_agent_keeps_its_identity(tmp_path):
+    (tmp_path / "new").mkdir()
+    first = instance(tmp_path / "new")
+
+    assert instance(tmp_path / "new") == first
+    (tmp_path / "new" / "instance").write_text("damaged")
+    assert len({first, instance(tmp_path / "new"), instance(tmp_path)}) == 3
 
 
 def test_a_token_that_other_users_can_read_is_not_sent(commit, shipper, portal, health, tmp_path):

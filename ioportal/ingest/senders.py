@@ -1,0 +1,172 @@
+"""The agent that sends the batches of a source: a second one, and refused batches.
+
+Two agents on one source, for example with a copied configuration, read different hosts. The second
+one waits until the first has been silent for a while, or until staff let it take over.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from django.db import transaction
+from django.db.models import F
+
+from ioportal.ingest.models import Sender, Stream
+from ioportal.ingest.refusals import Fenced, Refusal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from ioportal.ingest.manifest import Manifest
+    from ioportal.site.models import Source
+
+log = structlog.get_logger()
+
+_MISSED_POLLS: Final = 3
+_SHORTEST_SILENCE: Final = timedelta(minutes=5)  # longer than an agent pauses between attempts
+RETRY_S: Final = 60
+RECENT: Final = timedelta(minutes=10)  # a second agent that tried within this time still runs
+_REASON_CHARACTERS: Final = 1_000
+
+
+def admit(source: Source, manifest: Manifest, now: datetime) -> None:
+    """Let the agent of a source deliver a batch.
+
+    Raises:
+        Refusal: staff discarded its stream.
+        Fenced: another agent sends the batches of the source.
+    """
+    sender = Sender.objects.select_related("stream").filter(source=source).first()
+    stream = sender.stream if sender else None
+    is_same = (
+        stream is not None
+        and stream.stream == manifest.stream
+        and manifest.agent.instance in {None, stream.instance}
+    )
+    if not is_same:
+        _change(source, manifest, now)
+
+
+def _change(source: Source, manifest: Manifest, now: datetime) -> None:
+    """Let another stream or agent take over the source, or fence it."""
+    refusal: Refusal | None = None
+    with transaction.atomic():
+        Sender.objects.get_or_create(source=source)
+        # The stream is read after the lock: another request may have changed it.
+        sender = Sender.objects.select_for_update().get(source=source)
+        own = Stream.objects.filter(source=source, stream=manifest.stream).first()
+        if own and own.discarded_at:
+            refusal = _discarded(own)
+        elif (
+            not sender.stream
+            or sender.stream.is_of(manifest)
+            or _may_take_over(sender, source, manifest, now)
+        ):
+            _take_over(sender, source, manifest, now)
+        else:
+            refusal = _fence(sender, source, manifest, now)
+    if refusal:  # after the commit
+        raise refusal
+
+
+def _may_take_over(sender: Sender, source: Source, manifest: Manifest, now: datetime) -> bool:
+    """Return whether the second agent was refused for long while the first was silent."""
+    assert sender.stream  # noqa: S101  (the caller checks it)
+    if sender.rival != _identity(manifest) or sender.rival_since is None:
+        return False
+    patience = max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
+    # Counted from its first attempt: after an outage of the portal, both were silent.
+    silent_since = max(sender.stream.latest_at, sender.rival_since)
+    return sender.is_released or now - silent_since > patience
+
+
+def _take_over(sender: Sender, source: Source, manifest: Manifest, now: datetime) -> None:
+    before = sender.stream
+    facts: dict[str, object] = {"host": manifest.agent.host, "latest_at": now}
+    if manifest.agent.instance:  # an older version does not make a known agent unknown
+        facts["instance"] = manifest.agent.instance
+    sender.stream, _ = Stream.objects.update_or_create(
+        source=source,
+        stream=manifest.stream,
+        defaults=facts,
+        create_defaults={**facts, "started_at": now},
+    )
+    if before and not before.is_of(manifest):
+        log.warning(
+            "agent_took_over", source=source.name, host=manifest.agent.host, before=before.host
+        )
+    if sender.rival == _identity(manifest):
+        sender.rival = sender.rival_since = sender.rival_at = None
+        sender.rival_host, sender.is_released = "", False
+    sender.save()
+
+
+def _fence(sender: Sender, source: Source, manifest: Manifest, now: datetime) -> Refusal:
+    assert sender.stream  # noqa: S101  (the caller checks it)
+    rival = _identity(manifest)
+    was_silent = sender.rival_since is not None and sender.stream.latest_at < sender.rival_since
+    if sender.rival != rival or not was_silent:
+        sender.rival_since = now
+    if sender.rival != rival:
+        sender.is_released = False
+    sender.rival, sender.rival_host, sender.rival_at = rival, manifest.agent.host, now
+    sender.save()
+    holder, second = host_name(sender.stream.host), host_name(manifest.agent.host)
+    return Fenced(
+        f"Two agents send the batches of {source}: the agent on {holder} is accepted, the agent on "
+        f"{second} must wait.",
+        remedy=f"Stop one of them. The agent on {second} takes over once the other is silent, or "
+        "when staff let it on Ingest → Streams.",
+        retry=True,
+    )
+
+
+def _discarded(stream: Stream) -> Refusal:
+    return Refusal(
+        f"Staff discarded the stream {stream.stream} of {stream.source}.",
+        code="discarded",
+        remedy="Delete the state folder of the source on the agent's host: a new stream starts.",
+    )
+
+
+def release(source: Source, by: str) -> bool:
+    """Let the second agent take over with its next attempt; return whether there is one."""
+    waiting = Sender.objects.filter(source=source).exclude(rival=None)
+    released = waiting.update(is_released=True) > 0
+    if released:
+        log.warning("fence_released", source=source.name, by=by)
+    return released
+
+
+def accepted(source: Source, manifest: Manifest, now: datetime) -> None:
+    """Note an accepted batch: the stream lives, and its refused batches may be resolved."""
+    Stream.objects.filter(source=source, stream=manifest.stream).update(latest_at=now)
+    if manifest.spool and manifest.spool.refused == 0:
+        Sender.objects.filter(source=source, refused_stream=manifest.stream).update(
+            refused_at=None, refused_stream=None, refusal=""
+        )
+
+
+def refused(source: Source, reason: str, manifest: Manifest | None, now: datetime) -> None:
+    """Count a refused delivery for the health page and the metrics; "": without a reason."""
+    Sender.objects.get_or_create(source=source)
+    values: dict[str, object] = {"refusals": F("refusals") + 1}
+    if reason:
+        values |= {
+            "refused_at": now,
+            "refused_stream": manifest and manifest.stream,
+            "refusal": reason[:_REASON_CHARACTERS],
+        }
+    Sender.objects.filter(source=source).update(**values)
+
+
+def host_name(host: str) -> str:
+    """Return the host of an agent in words."""
+    return host or "an unnamed host"
+
+
+def _identity(manifest: Manifest) -> UUID:
+    return manifest.agent.instance or manifest.stream
