@@ -60,6 +60,8 @@ def _job(members: Members) -> Row:
     panda_id, state = _whole(members, "pandaid"), _text(members, "jobstatus").lower()
     if panda_id is None or not state:
         raise Unreadable("pandaid or jobstatus is missing: not a PanDA job")
+    if panda_id < 1:
+        raise Unreadable(f"pandaid {panda_id} is not a positive number")
     if not _STATE.fullmatch(state):
         raise Unreadable(f"jobstatus {quoted(state)} is not a valid state")
     started_at, ended_at = localtime.run_between(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from ioportal.ingest.refusals import Ahead, Refusal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from collectors.parsed import Parsed
     from collectors.tables import Table
     from ioportal.ingest.manifest import Observed
 
@@ -62,6 +64,39 @@ def check(table: Table, rows: pl.DataFrame, *, now: datetime) -> None:
     for name, dtype in table.columns.items():
         if isinstance(dtype, pl.Datetime):
             _expect_past(name, rows[name].max(), now)
+
+
+def without_future(parsed: Parsed, identifier: str, *, now: datetime) -> Parsed:
+    """Reject records of a file or request with a time ahead of the portal's clock.
+
+    Such a record would be the latest for ever.
+
+    Args:
+        parsed: a part whose rows are records.
+        identifier: name of the column that identifies a record.
+        now: the present time.
+    """
+    times = [name for name, dtype in parsed.table.schema.items() if isinstance(dtype, pl.Datetime)]
+    latest = pl.max_horizontal(times) > now + MAX_CLOCK_LEAD
+    future = parsed.table.filter(latest)
+    if future.is_empty():
+        return parsed
+    rejects = future.select(
+        pl.col("line").cast(tables.REJECTS.columns["line"]),
+        pl.col(identifier).cast(pl.String).alias("text"),
+        pl.lit(f"a time {_FUTURE}: check the clock of its source").alias("reason"),
+    )
+    account = parsed.account
+    return replace(
+        parsed,
+        table=parsed.table.filter(~latest.fill_null(value=False)),
+        rejects=pl.concat([parsed.rejects, rejects.select(parsed.rejects.columns)]),
+        account=replace(
+            account,
+            accepted=account.accepted - future.height,
+            rejected=account.rejected + future.height,
+        ),
+    )
 
 
 def check_coverage(observed: Sequence[Observed], *, now: datetime) -> None:
@@ -163,5 +198,9 @@ _TABLE_RULES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
         _ENDS,
     ),
     tables.LAUNCHES.name: _LINES,
-    tables.WORKLOAD_JOBS.name: (*_LINES, _ENDS),
+    tables.WORKLOAD_JOBS.name: (
+        *_LINES,
+        _ENDS,
+        ("panda_id", pl.col("panda_id") < 1, "is less than 1"),
+    ),
 }

@@ -75,16 +75,20 @@ def test_records_are_stored_and_linked_once(write, new_job):
         "starttime": "2017-07-05T12:05:00", "endtime": "2017-07-05T12:55:00",
         "modificationtime": "2017-07-05T12:56:00",
     }  # fmt: skip
-    flawed = {**record, "pandaid": "x"}
+    flawed = [
+        {**record, "pandaid": "x"},
+        {**record, "pandaid": 0},
+        {**record, "modificationtime": "2099-07-05T12:56:00", "jobstatus": "failed"},
+    ]
 
-    first = write({"jobs": [record, flawed]}).json()
-    again = write({"jobs": [record, flawed]}).json()
+    first = write({"jobs": [record, *flawed]}).json()
+    again = write({"jobs": [record, *flawed]}).json()
 
-    assert (first["accepted"], first["rejected"], first["already"]) == (1, 1, False)
-    assert len(first["reasons"]) == 1
+    assert (first["accepted"], first["rejected"], first["already"]) == (1, 3, False)
+    assert len(first["reasons"]) == 3
     assert (again["accepted"], again["already"]) == (1, True)
     stored = WorkloadJob.objects.get()
-    assert (stored.panda_id, stored.batch_job) == (4012345678, job)
+    assert (stored.panda_id, stored.batch_job, stored.state) == (4012345678, job, "finished")
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db.models import Min
 
 from collectors.format import Origin as InputOrigin
+from ioportal.ingest import checks
 from ioportal.ingest.formats.common import LoadOptions, needed, parsed_parts
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import AccountingRecord, Batch, DirtyJob, OwnerConflict, Segment
@@ -170,6 +172,11 @@ class LaunchesLoader(_AccountingLoader):
 
 class WorkloadJobsLoader(_AccountingLoader):
     """Jobs of a workload manager."""
+
+    def parts(self, source: Source) -> Iterator[Parsed]:
+        """Parse the file; the record modified last counts, so none may be of the future."""
+        for parsed in super().parts(source):
+            yield checks.without_future(parsed, "panda_id", now=datetime.now(UTC))
 
     def store(self, parsed: Parsed) -> None:
         """Store the jobs with their line numbers."""
