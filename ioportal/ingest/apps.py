@@ -9,9 +9,9 @@ class IngestConfig(AppConfig):
     name = "ioportal.ingest"
 
     def ready(self) -> None:
-        """Load the task queue; attribute all rows again when the registered site changes."""
+        """Load the task queue; attribute rows again when the registered site changes."""
         import ioportal.celery  # noqa: F401, PLC0415  (it reads settings, which are ready here)
         from ioportal.ingest import attribution_stage  # noqa: PLC0415  (models are ready here)
         from ioportal.site.registration import site_changed  # noqa: PLC0415  (models are ready here)
 
-        site_changed.connect(attribution_stage.mark_all_dirty, dispatch_uid="attribute again")
+        site_changed.connect(attribution_stage.mark_changed_site, dispatch_uid="attribute again")

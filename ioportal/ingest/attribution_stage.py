@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from django.db import models, transaction
+from django.db import connection, models, transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from collectors import formats, tables
@@ -50,7 +50,7 @@ from ioportal.telemetry.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 _WINDOW = timedelta(seconds=10)
 # Levels that must be retained where rows are attributed: raw rows and derived rows.
@@ -98,17 +98,41 @@ def lock() -> None:
     hold(Lock.ATTRIBUTION)
 
 
-def mark_all_dirty(**_: Any) -> None:
-    """Mark all derivable rows as dirty after a change of the registered site."""
-    traces = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
-    dropped = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
-    DirtyTrace.objects.bulk_create(
-        DirtyTrace(
-            server_id=trace.source_id, start=part.start, end=part.end - _MOMENT, has_rows=True
-        )
-        for trace in traces
-        for part in coverage.gaps(dropped, trace.start, trace.end + _MOMENT)
-    )
+def mark_changed_site(nids: Collection[int] | None, **_: Any) -> None:
+    """Mark what a change of the registered site touches; None: all derivable rows."""
+    # What a worker derives at the moment has the former site, so its marks do not count.
+    lock()
+    if nids is None:
+        mark_all_dirty()
+    else:
+        _mark_nids_dirty(nids)
+
+
+# By hour: the parts of a long re-derivation must not delay live data.
+_WINDOWS_OF_NIDS = """
+INSERT INTO ingest_dirtytrace (server_id, start, "end", has_rows)
+SELECT server_id, min(start), max(start) + interval '9.999999 s', true
+FROM telemetry_rpcwindow w
+WHERE nid_id = ANY(%s)
+GROUP BY server_id, date_trunc('hour', start)
+HAVING NOT EXISTS (
+    SELECT FROM ingest_dirtytrace d
+    WHERE d.server_id = w.server_id AND d.start <= min(w.start)
+        AND d."end" >= max(w.start) + interval '9.999999 s'
+)
+"""
+
+
+def _mark_nids_dirty(nids: Collection[int]) -> None:
+    """Mark the hours of each server in which it has RPCs of some NIDs."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WINDOWS_OF_NIDS, [sorted(nids)])
+
+
+def mark_all_dirty() -> None:
+    """Mark all derivable rows as dirty, each once."""
+    _mark_traces_dirty()
+    DirtyReads.objects.filter(has_rows=True).delete()
     DirtyReads.objects.bulk_create(
         DirtyReads(target_id=row["source_id"], start=row["first"], end=row["last"], has_rows=True)
         for row in Coverage.objects.filter(source=Coverage.Source.JOB_STATS, end=F("start"))
@@ -116,6 +140,9 @@ def mark_all_dirty(**_: Any) -> None:
         .annotate(first=Min("start"), last=Max("end"))
     )
     dropped = retention.dropped(_DELTA_LEVELS, *retention.ALWAYS)
+    batches = Segment.objects.filter(
+        batch__source__format__in=formats.names(tables.JOB_COUNTERS)
+    ).exclude(pk__in=DirtyDeltas.objects.values("segment"))
     DirtyDeltas.objects.bulk_create(
         DirtyDeltas(
             segment=segment,
@@ -124,12 +151,24 @@ def mark_all_dirty(**_: Any) -> None:
             end=segment.end,
             has_rows=True,
         )
-        for segment in Segment.objects.filter(
-            batch__source__format__in=formats.names(tables.JOB_COUNTERS)
-        ).select_related("batch__source__server__filesystem", "batch__source__filesystem")
+        for segment in batches.select_related(
+            "batch__source__server__filesystem", "batch__source__filesystem"
+        )
         if segment.start
         and segment.end
         and not any(part.start <= segment.end and part.end > segment.start for part in dropped)
+    )
+
+
+def _mark_traces_dirty() -> None:
+    dropped = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
+    DirtyTrace.objects.filter(has_rows=True).delete()  # parts of what follows
+    DirtyTrace.objects.bulk_create(
+        DirtyTrace(
+            server_id=trace.source_id, start=part.start, end=part.end - _MOMENT, has_rows=True
+        )
+        for trace in Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
+        for part in coverage.gaps(dropped, trace.start, trace.end + _MOMENT)
     )
 
 

@@ -26,6 +26,7 @@ from ioportal.site.models import (
     Cluster,
     Filesystem,
     Nid,
+    Node,
     Project,
     Server,
     ServerVersion,
@@ -46,7 +47,8 @@ _Thing = TypeVar("_Thing", bound=models.Model)
 _Entry = dict[str, Any]
 
 
-# Sent in the transaction of a registration that affects attribution.
+# Sent in the transaction of a registration that affects attribution, with `nids`: the primary keys
+# of the NIDs that have another node; None: anything may be attributed differently.
 site_changed = Signal()
 
 
@@ -55,7 +57,7 @@ def register(document: _Entry) -> list[str]:
     """Register a document as `tomllib` reads it; return a line per table entry."""
     expect_keys("the document", document, KEYS[""])
     name_ids.lock()
-    uids_before = _uids()
+    nids_before, before = _nodes_of_nids(), _attribution_facts()
     registered = []
     for table, store in _TABLES.items():
         for number, entry in enumerate(document.get(table, []), start=1):
@@ -69,9 +71,11 @@ def register(document: _Entry) -> list[str]:
             except ValidationError as error:
                 raise InvalidDocument(f"{place}: {_messages(error)}") from error
             registered.append(f"{table} {entry['name']}")
-    uids_after = _uids()
-    if document.keys() - {"user", "project"} or uids_after != uids_before:
-        site_changed.send(sender=None)
+    nids_after, after = _nodes_of_nids(), _attribution_facts()
+    if any(after[fact] != value for fact, value in before.items()):
+        site_changed.send(sender=None, nids=None)
+    elif changed := {nid for nid, _ in nids_before.items() ^ nids_after.items()}:
+        site_changed.send(sender=None, nids=changed)
     return registered
 
 
@@ -140,14 +144,16 @@ def apply(thing: models.Model, changed: Collection[str]) -> None:
     elif isinstance(thing, UserAccount) and "email" in changed:
         thing.next_lookup_at = None
         thing.save(update_fields=["next_lookup_at"])
-    if _affects_attribution(thing, changed):
-        site_changed.send(sender=type(thing))
+    if isinstance(thing, Nid):
+        site_changed.send(sender=Nid, nids={thing.pk})
+    elif changed and _affects_attribution(thing, changed):
+        site_changed.send(sender=type(thing), nids=None)
 
 
 def _affects_attribution(thing: models.Model, changed: Collection[str]) -> bool:
     if isinstance(thing, UserAccount):
         return bool({"name", "uid"} & set(changed))
-    return not isinstance(thing, Project)
+    return not isinstance(thing, Project | Source)
 
 
 def _cluster(place: str, entry: _Entry) -> None:
@@ -188,9 +194,39 @@ def _hosts(place: str, entry: _Entry, key: str) -> pl.Series:
         raise InvalidDocument(f"{place}: {key}: {error}") from error
 
 
-def _uids() -> dict[str, int | None]:
-    accounts = UserAccount.objects.exclude(uid=None)
-    return dict(accounts.values_list("name", "uid"))
+def _nodes_of_nids() -> dict[int, int | None]:
+    """Return the nodes of all NIDs."""
+    return dict(Nid.objects.values_list("pk", "node_id"))
+
+
+_WHOLE = "whole"
+# Columns of registered objects that attribution or statistics of existing data use. New objects
+# have no data yet, so only changes count.
+_FACTS: dict[type[models.Model], tuple[str, ...]] = {
+    Cluster: ("time_zone", "batch_system", "exec_hosts_are_compute_nodes", "cores_per_node"),
+    Filesystem: ("job_id_pattern",),
+    Server: ("filesystem_id", "kind", "capacity_per_s"),
+    Target: ("filesystem_id", "server_id", "kind", "job_cleanup_interval"),
+}
+
+
+def _attribution_facts() -> dict[object, object]:
+    """Return what attribution uses: by object, and the sets that count as a whole."""
+    facts: dict[object, object] = {
+        (model, row[0]): row[1:]
+        for model, columns in _FACTS.items()
+        for row in _manager(model).values_list("pk", *columns)
+    }
+    facts[_WHOLE] = [
+        set(query)
+        for query in (
+            UserAccount.objects.exclude(uid=None).values_list("name", "uid"),
+            Node.objects.filter(forwards=True).values_list("pk"),
+            Filesystem.clusters.through.objects.values_list("filesystem_id", "cluster_id"),
+            ServerVersion.objects.values_list("server_id", "version", "since"),
+        )
+    ]
+    return facts
 
 
 def _nids(place: str, table: list[_Entry]) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -18,6 +20,8 @@ class _Dirty(Pending):
     end = models.DateTimeField()
     # Whether derived rows exist; pages show them until they are replaced.
     has_rows = models.BooleanField(default=False)
+
+    derived_later: ClassVar = ("has_rows",)  # after new data
 
     class Meta:
         abstract = True

@@ -21,7 +21,8 @@ class PendingQuerySet(models.QuerySet[Any]):
         fixed share were inserted first, so that live data cannot starve the others.
         """
         of_oldest = limit // _OLDEST_PART
-        newest = list(self.order_by(f"-{self.model.ends}", "-pk")[: limit - of_oldest])
+        order = (*self.model.derived_later, f"-{self.model.ends}", "-pk")
+        newest = list(self.order_by(*order)[: limit - of_oldest])
         has_more = len(newest) == limit - of_oldest
         oldest = self.order_by("pk")[:of_oldest] if has_more else ()
         rows = {row.pk: row for row in (*oldest, *newest)}
@@ -39,6 +40,8 @@ class Pending(models.Model):
     """A row of pending work; the stage that claims it deletes it."""
 
     ends: ClassVar = "end"  # name of the field with the end of its data
+    # Name of the field that is true where rows are only derived again, if there is one.
+    derived_later: ClassVar[tuple[str, ...]] = ()
 
     created_at = models.DateTimeField(
         db_default=Now()
