@@ -116,7 +116,7 @@ bytes need both grades to be good.
 Counters are cleared by an administrator, and by the restart of a server. Operations since the read
 before are then lost. It is noticed when an entry falls, begins again or vanishes although it was
 used within the last 0.9 x `job_cleanup_interval`, so that Lustre did not remove it. All entries of
-a target that restarted are then marked, also those that are new or already exceed their earlier
+a target that restarted are then marked, even new ones and ones that already exceed their earlier
 values. Grades count it
 in poll intervals that begin at most one minute after the run.
 
@@ -168,7 +168,7 @@ a power of ten; every second of these above four decades). Zeros have a separate
 **Visibility.** Users see the figures of all jobs that they may see individually. Of other jobs,
 users other than staff see:
 
-- the number of jobs, if it is at least {MIN_GROUP}, of {MIN_OWNERS} or more users of whom none
+- the number of jobs, if it is at least {MIN_GROUP}, of {MIN_OWNERS} or more users, of which none
   has more than {MAX_SHARE:.0%} of the jobs, rounded to a multiple of {MIN_GROUP};
 - percentiles with at least {MIN_GROUP} values on either side;
 - histogram bars of at least {MIN_GROUP} jobs, rounded to a multiple of {MIN_GROUP}, without the
@@ -188,7 +188,7 @@ from zero, before percentiles, histograms and ranks are computed. No combination
 populations and own jobs therefore reveals more about a job than its rounded value. Linear bins
 are at least as wide as the rounding.
 
-**Sums.** Sums over others need {MIN_GROUP} jobs of {MIN_OWNERS} users of whom none has more than
+**Sums.** Sums over others need {MIN_GROUP} jobs of {MIN_OWNERS} users, of which none has more than
 {MAX_SHARE:.0%} of the sum: each step of the overview, each figure, kind of RPC and slow
 interval of an incident, and the nodes in use. A process or host outside jobs counts as one user.
 They are rounded. Other sums are hidden, not zero; shares and means use the shown sums.
@@ -247,7 +247,7 @@ A busy job is not necessarily harmful. Impact estimates how many seconds less ot
 waited without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
 or of an application (user and job name without numbers). *Others* are the jobs of other users: if a
 user's jobs delay each other, others are not harmed. For a project, others are outside the project.
-Nobody waits for pings, which clients send on their own, nor for requests outside jobs (system
+No user waits for pings, which clients send automatically, nor for requests outside jobs (system
 daemons, log-in nodes, requests without a job id): their extra waiting is stored apart, and mails
 name it apart. In each window of 10 s and service of a metadata server, impact is
 ``accountable share x worked share x max(0, others' time - blocked time - usual time of as many RPCs

@@ -19,7 +19,7 @@ a threshold. The first threshold belongs to the *measure*, which is charted.
 flapping. Until then, further findings update it. A flag begins when its measure reached the
 threshold, as far as the windows of the data show; pages also show when that was noticed. A finding
 becomes *abuse* at a multiple of the measure's threshold once it has lasted five minutes, and at
-twice that multiple at once. For an ended job the whole run counts.
+twice that multiple immediately. For an ended job the whole run counts.
 
 **Severity and harm.** A finding about load or impact is a *warning* only if others waited because
 of its subject: at least a minute longer in total, over the run of a job, within a day for users,

@@ -92,8 +92,8 @@ HOST_EVIDENCE = {
     "impact_share": pl.Float64(),  # its work / all work
     "impact_is_estimated": pl.Float64(),  # 1: at least partly
     "operations": _COUNT,  # metadata operations within five minutes (exports)
-    "operations_share": pl.Float64(),  # of those of all clients
-    # Of the processes of a user, or of one process (job_stats):
+    "operations_share": pl.Float64(),  # of all clients' operations
+    # Processes of a user, or a single process (job_stats):
     "process_operations": _COUNT,  # metadata operations within five minutes
     "process_operations_share": pl.Float64(),  # of all counted operations
 }

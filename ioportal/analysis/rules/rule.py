@@ -23,7 +23,7 @@ _FORMAT = re.compile(r"B|E|,?(\.\d)?[fg%]?")
 _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 
 
-# Subjects with less harm nobody:
+# A subject below these harms no others:
 HARM_S = 60.0  # extra wait of others
 ABUSE_AT_ONCE = 2.0  # times `abuse_times`: abuse however short
 HARM_SHARE = 0.2  # of the server's work: every bystander prolongs a queue a little
@@ -99,7 +99,7 @@ class Rule:
     check: Check
     example: Example
     abuse_times: float | None = None
-    # Findings on harmless subjects, and on those that a rule about impact flags, are notices.
+    # Findings on harmless subjects, or on subjects that a rule about impact flags, are notices.
     needs_harm: bool = False
     adds_up: bool = False  # over jobs: the measure is a total of the run
     is_about_data: bool = False  # evaluated at any data quality
