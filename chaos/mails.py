@@ -261,6 +261,7 @@ def main() -> None:
             "DATABASE_URL": url,
             "IOPORTAL_SMTP_URL": f"smtp://127.0.0.1:{smtp.port}",
             "IOPORTAL_SMTP_TIMEOUT": "1s",
+            "IOPORTAL_CHANNEL_NETWORKS": "127.0.0.0/8",
         }
         worker = Worker(environment, output)
         chaos = Chaos(database, worker, smtp, http)

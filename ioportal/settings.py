@@ -216,6 +216,8 @@ ADDRESS_COMMAND = env.command("IOPORTAL_ADDRESS_COMMAND")
 BOUNCES_MAILBOX = env.mailbox("IOPORTAL_BOUNCES_URL")
 # Certificates (PEM) of CAs for connections of the worker, in addition to the system's.
 CA_FILE = env.file("IOPORTAL_CA_FILE")
+# Networks that channels may call although they are not public.
+CHANNEL_NETWORKS = env.networks("IOPORTAL_CHANNEL_NETWORKS", "")
 PORTAL_URL = env.text("IOPORTAL_URL", "http://localhost:8000").rstrip("/")  # in mails
 
 # Minimum interval between computations of the statistics of a running job, and of cached results.

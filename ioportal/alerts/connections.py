@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 LONGEST_ANSWER = 4_096  # bytes that are read
 _MAX_LINES = 1_000  # of a reply
@@ -56,7 +56,9 @@ def tls_context() -> ssl.SSLContext:
 
 
 @contextmanager
-def connection(host: str, port: int, *, is_tls: bool) -> Iterator[socket.socket]:
+def connection(
+    host: str, port: int, *, is_tls: bool, addresses: Sequence[str] = ()
+) -> Iterator[socket.socket]:
     """Connect to a server, and end a conversation that lasts too long.
 
     A reader gets the end of the stream then, also during the handshake of TLS or STARTTLS.
@@ -65,9 +67,10 @@ def connection(host: str, port: int, *, is_tls: bool) -> Iterator[socket.socket]
         host: name or address of the server.
         port: its port.
         is_tls: whether TLS begins immediately.
+        addresses: of the host, which are tried in their order; none: its name is resolved.
     """
     with (
-        socket.create_connection((host, port), settings.EMAIL_TIMEOUT) as plain,
+        _connected(addresses or [host], port) as plain,
         plain.dup() as same,  # TLS takes over the other
     ):
         timer = Timer(_DEADLINE_S, _hang_up, [same])
@@ -81,6 +84,14 @@ def connection(host: str, port: int, *, is_tls: bool) -> Iterator[socket.socket]
         finally:
             timer.cancel()
             timer.join()
+
+
+def _connected(hosts: Sequence[str], port: int) -> socket.socket:
+    """Connect to the first host that accepts it."""
+    for host in hosts[:-1]:
+        with suppress(OSError):
+            return socket.create_connection((host, port), settings.EMAIL_TIMEOUT)
+    return socket.create_connection((hosts[-1], port), settings.EMAIL_TIMEOUT)
 
 
 class ReplyLimit:
@@ -120,14 +131,17 @@ def _hang_up(sock: socket.socket) -> None:
         sock.shutdown(socket.SHUT_RDWR)
 
 
-def refuse_early_end(sock: socket.socket) -> None:
-    """Raise `NotSent` if the server closed the connection, or answered before the message's end."""
+def early_end(sock: socket.socket) -> str:
+    """Return what the server answered before the message's end, or that it closed the connection.
+
+    "" means that it waits for the end.
+    """
     timeout_s = sock.gettimeout()
     sock.settimeout(0)
     try:
         early = sock.recv(LONGEST_ANSWER)
     except (BlockingIOError, ssl.SSLWantReadError):
-        return
+        return ""
     finally:
         sock.settimeout(timeout_s)
-    raise NotSent(early.decode("utf-8", "replace").strip() or "The server closed the connection.")
+    return early.decode("utf-8", "replace").strip() or "The server closed the connection."

@@ -1,20 +1,18 @@
-"""Sends a request with one message over HTTP, without redirects, proxies or cookies."""
+"""Sends a request with one message over HTTP, without redirects, proxies or cookies.
+
+Only the status of the answer is kept: whoever enters a URL must not read through the portal what
+only the portal's host can read.
+"""
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, responses
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ioportal.alerts.connections import (
-    LONGEST_ANSWER,
-    AnswerLost,
-    NotSent,
-    Withdrawn,
-    connection,
-    refuse_early_end,
-)
+from ioportal.alerts import channel_networks
+from ioportal.alerts.connections import AnswerLost, NotSent, Withdrawn, connection, early_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +24,7 @@ _FROM_GATEWAY = {502, 504}  # which may have passed the message on
 
 
 def post(url: str, body: bytes, headers: Mapping[str, str], may_end: Callable[[], bool]) -> str:
-    """Send a body to a URL; return the server's answer.
+    """Send a body to a URL; return the status of the server's answer.
 
     Args:
         url: may contain a secret, so no error contains it.
@@ -48,21 +46,26 @@ def post(url: str, body: bytes, headers: Mapping[str, str], may_end: Callable[[]
             server.endheaders(body[:-1])
             if not may_end():
                 raise Withdrawn
-            refuse_early_end(server.sock)
+            if early_end(server.sock):
+                raise NotSent("The server answered, or hung up, before the end of the message.")
             return _end(server, body[-1:])
     except (OSError, HTTPException, ValueError) as error:
-        raise NotSent(str(error) or type(error).__name__) from error
+        raise NotSent(_reason(error)) from error
 
 
 @contextmanager
 def _conversation(parts: SplitResult) -> Iterator[HTTPConnection]:
     is_tls = parts.scheme == "https"
     kind = HTTPSConnection if is_tls else HTTPConnection
-    with (
-        closing(kind(parts.hostname or "", parts.port)) as server,
-        connection(server.host, server.port, is_tls=is_tls) as server.sock,
-    ):
-        yield server
+    with closing(kind(parts.hostname or "", parts.port)) as server:
+        server.auto_open = 0  # it would connect to other addresses than the checked ones
+        addresses = channel_networks.resolved(server.host, server.port)
+        if objection := channel_networks.objection(addresses):
+            raise NotSent(objection, is_permanent=True)
+        with connection(
+            server.host, server.port, is_tls=is_tls, addresses=addresses
+        ) as server.sock:
+            yield server
 
 
 def _target(parts: SplitResult) -> str:
@@ -75,14 +78,18 @@ def _end(server: HTTPConnection, end: bytes) -> str:
         server.send(end)
         response = server.getresponse()
     except (OSError, HTTPException) as error:
-        raise AnswerLost(str(error) or "The connection was lost.") from error
-    detail = b""
-    with suppress(OSError, HTTPException):  # the status suffices
-        detail = response.read(LONGEST_ANSWER)
-    answer = f"{response.status} {response.reason}: {detail.decode('utf-8', 'replace')}"
+        raise AnswerLost(_reason(error)) from error
+    answer = f"{response.status} {responses.get(response.status, '')}".strip()
     if _SUCCESS <= response.status < _REDIRECTION:
         return answer
     if response.status in _FROM_GATEWAY:
         raise AnswerLost(answer)
     is_refusal = response.status < _SERVER_ERROR and response.status not in _TEMPORARY
     raise NotSent(answer, is_permanent=is_refusal)
+
+
+def _reason(error: Exception) -> str:
+    """Return the text of an error, unless it may quote the server or the URL."""
+    if isinstance(error, HTTPException) and not isinstance(error, OSError):
+        return f"No answer in HTTP ({type(error).__name__})."
+    return str(error) or type(error).__name__

@@ -20,7 +20,7 @@ from ioportal.alerts.connections import (
     ReplyLimit,
     Withdrawn,
     connection,
-    refuse_early_end,
+    early_end,
     tls_context,
 )
 
@@ -58,7 +58,8 @@ def send(content: bytes, address: str, identity: str, may_end: Callable[[], bool
         if not may_end():
             raise Withdrawn
         assert server.sock is not None  # noqa: S101  (connected)
-        refuse_early_end(server.sock)
+        if reason := early_end(server.sock):
+            raise NotSent(reason)
         try:
             server.send(b".\r\n")
             code, answer = _final_answer(server)

@@ -22,9 +22,9 @@ def client_address(request: HttpRequest | None) -> str:
     """
     if request is None:
         return ""
-    address = _parsed(request.META.get("REMOTE_ADDR", ""))
+    address = parsed(request.META.get("REMOTE_ADDR", ""))
     for hop in reversed(request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")):
-        forwarded = _parsed(hop.strip())
+        forwarded = parsed(hop.strip())
         if address is None or forwarded is None or not _is_trusted(address):
             break
         address = forwarded
@@ -33,12 +33,13 @@ def client_address(request: HttpRequest | None) -> str:
 
 def network(address: str) -> str:
     """Return the key by which attempts are counted: the address, or the /64 network for IPv6."""
-    if isinstance(_parsed(address), IPv6Address):
+    if isinstance(parsed(address), IPv6Address):
         return str(ip_network((address, _IPV6_SITE), strict=False))
     return address
 
 
-def _parsed(text: str) -> _Address | None:
+def parsed(text: str) -> _Address | None:
+    """Return an address, as IPv4 if it is an IPv4 address within IPv6; None: it is no address."""
     try:
         address = ip_address(text)
     except ValueError:

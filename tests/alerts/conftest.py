@@ -1,5 +1,7 @@
 """A mail server, and a storm that alice should get a mail about."""
 
+from ipaddress import ip_network
+
 import pytest
 from django.db.models import F
 
@@ -18,6 +20,12 @@ __all__ = ["cluster", "new_case", "new_flag", "new_job", "sam"]
 def mails(settings):
     with mail_server.running(settings) as server:
         yield server
+
+
+@pytest.fixture
+def local_channels(settings):
+    """Let channels call servers of tests."""
+    settings.CHANNEL_NETWORKS = [ip_network("127.0.0.0/8")]
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 import hashlib
 import hmac
 import json
+import socket
 import time
 from datetime import timedelta
+from ipaddress import ip_network
 from select import select
 
 import pytest
@@ -21,20 +23,46 @@ from ioportal.alerts import (
     outbox,
     planning,
 )
-from ioportal.alerts.connections import refuse_early_end
+from ioportal.alerts.connections import early_end
 from ioportal.alerts.models import Channel, Notification, Silence
 from ioportal.flags.models import Case, CaseEvent, Flag
-from tests.alerts import http_server
+from tests.alerts import http_server, slow_server
 from tests.alerts.certificates import issue
 
 State = Notification.State
+HOST = "hooks.example.org"
 HOSTILE = "x`\r\n<!channel> @all [click](http://evil.example) \u202e"
 
 
 @pytest.fixture
-def receiver(settings):
+def receiver(settings, local_channels):
     settings.EMAIL_TIMEOUT = 2
     with http_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def named(settings, tmp_path, monkeypatch):
+    """Return a function that gives the host of a server over TLS addresses; it returns its URL.
+
+    The name server is hostile: each answer is another. What it was asked is in `asked`.
+    """
+    context, settings.CA_FILE = issue(tmp_path, HOST)
+    resolve = socket.getaddrinfo
+    asked = []
+
+    def answer(host, *arguments, **options):
+        if host != HOST or options.get("flags"):  # no name server is asked
+            return resolve(host, *arguments, **options)
+        asked.append(host)
+        found = [resolve(each, *arguments, **options) for each in answers.pop(0)]
+        return [each for group in found for each in group]
+
+    answers = []
+    monkeypatch.setattr(socket, "getaddrinfo", answer)
+    with http_server.running(context) as server:
+        server.url = server.url.replace("127.0.0.1", HOST)
+        server.answers, server.asked = answers, asked
         yield server
 
 
@@ -50,6 +78,11 @@ def channel(db, receiver):
         return created
 
     return create
+
+
+def early_end_when_readable(sock):
+    select([sock], [], [], 10)
+    return early_end(sock)
 
 
 def send():
@@ -235,15 +268,11 @@ def test_a_temporary_failure_is_tried_again(channel, receiver, fault):
 
 
 def test_a_server_that_dies_before_the_end_gets_the_message_again(channel, receiver, monkeypatch):
-    def refuse_when_closed(sock):
-        select([sock], [], [], 10)
-        refuse_early_end(sock)
-
     channel_messages.write_test(channel("chat"))
     receiver.faults = ["dies"]
 
     with monkeypatch.context() as patch:
-        patch.setattr(http_post, "refuse_early_end", refuse_when_closed)
+        patch.setattr(http_post, "early_end", early_end_when_readable)
         assert send().state == State.WAITING
     assert send().state == State.SENT
 
@@ -278,13 +307,106 @@ def test_a_webhook_is_repeated_with_the_same_key_and_body(channel, receiver):
     assert body == same
 
 
-def test_answers_are_limited_and_visible(channel, receiver):
-    channel_messages.write_test(channel())
-    receiver.faults = [(200, b"\x00" + b"x" * 10_000_000)]
+def not_http(connection):
+    connection.write(b"SSH-2.0-secret\r\n")
 
-    sent = send()
-    assert (sent.state, sent.response[:11]) == (State.SENT, "200 OK: \\x0")
-    assert len(sent.response) == 500
+
+def with_words(connection):
+    connection.write(b"HTTP/1.1 401 secret\r\nX: secret\r\n\r\nsecret")
+
+
+@pytest.mark.parametrize(
+    ("answer", "response"),
+    [
+        ((200, b"secret" + b"x" * 10_000_000), "200 OK"),
+        ((404, b"secret"), "404 Not Found"),
+        (with_words, "401 Unauthorized"),
+        (not_http, "No answer in HTTP (BadStatusLine)."),
+    ],
+)
+def test_only_the_status_of_an_answer_is_kept(channel, receiver, answer, response):
+    channel_messages.write_test(channel("chat"))
+    receiver.faults = [answer]
+
+    assert send().response == response
+
+
+def test_nothing_is_kept_of_a_server_that_speaks_first(channel, monkeypatch):
+    monkeypatch.setattr(http_post, "early_end", early_end_when_readable)
+    with slow_server.running(slow_server.dripping(b"220 secret\r\n", b"")) as port:
+        channel_messages.write_test(channel("chat", address=f"http://127.0.0.1:{port}/"))
+        told = send()
+
+    assert told.state == State.WAITING
+    assert told.response.startswith("The server answered, or hung up")
+
+
+NOT_PUBLIC = [
+    "127.0.0.1", "127.1", "0x7f.1", "2130706433", "0.0.0.0",  # noqa: S104  (a server would bind it)
+    "10.0.0.1", "172.16.0.1",
+    "192.168.0.1", "169.254.169.254", "100.64.0.1", "192.0.0.192", "224.0.0.1", "255.255.255.255",
+    "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:10.0.0.1]", "[::127.0.0.1]", "[fe80::1]",
+    "[fc00::1]", "[fec0::1]", "[ff02::1]", "[64:ff9b::a00:1]", "[2002:a00:1::]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", NOT_PUBLIC)
+def test_the_form_refuses_an_address_that_is_not_public(settings, host):
+    hook = Channel(name="hook", kind="webhook", address=f"https://{host}/")
+    with pytest.raises(ValidationError, match="IOPORTAL_CHANNEL_NETWORKS"):
+        hook.clean()
+
+    settings.CHANNEL_NETWORKS = [ip_network("::/0"), ip_network("0.0.0.0/0")]
+    hook.clean()
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.1", "[::ffff:127.0.0.1]"])
+def test_a_refused_address_is_not_called_and_its_channel_can_be_disabled(
+    db, receiver, settings, host
+):
+    settings.CHANNEL_NETWORKS = []
+    url = receiver.url.replace("127.0.0.1", host)
+    hook = Channel.objects.create(name="hook", kind="webhook", address=url)
+    channel_messages.write_test(hook)
+
+    told = send()
+    assert (told.state, receiver.received) == (State.FAILED, [])
+    assert "is not a public address" in told.response
+    assert "IOPORTAL_CHANNEL_NETWORKS" in told.response
+    hook.enabled = False
+    hook.address = url.replace("http:", "https:")
+    hook.clean()
+
+
+@pytest.mark.parametrize("host", ["1.1.1.1", "[2606:4700::1]", HOST, f"{'x' * 64}.org"])
+def test_public_addresses_and_names_need_no_setting(host):
+    Channel(name="hook", kind="webhook", address=f"https://{host}/").clean()
+
+
+def test_a_name_is_resolved_once_and_the_certificate_is_for_the_name(channel, named, settings):
+    settings.CHANNEL_NETWORKS = [ip_network("127.0.0.1")]
+    channel_messages.write_test(channel("chat", address=named.url))
+    named.answers += [["127.0.0.1"], ["127.0.0.2"]]
+
+    assert send().state == State.SENT
+    assert (len(named.asked), len(named.received)) == (1, 1)
+    assert named.received[0][1]["Host"].partition(":")[0] == HOST
+
+
+def test_all_addresses_of_a_name_are_checked(channel, named):
+    channel_messages.write_test(channel("chat", address=named.url))
+    named.answers += [["127.0.0.1", "10.0.0.1"], ["127.0.0.1"]]
+
+    told = send()
+    assert (told.state, told.response[:8]) == (State.FAILED, "10.0.0.1")
+    assert named.received == []
+
+
+def test_the_next_address_of_a_name_is_tried(channel, named):
+    channel_messages.write_test(channel("chat", address=named.url))
+    named.answers += [["127.0.0.2", "127.0.0.1"]]
+
+    assert send().state == State.SENT
 
 
 def test_a_slow_answer_has_a_deadline(channel, receiver, monkeypatch):

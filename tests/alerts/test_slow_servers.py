@@ -112,14 +112,16 @@ def test_an_endless_reply_ends_the_conversation_before_it_fills_the_memory(
     assert max(sent["smtp"], sent["imap"]) < 20e6  # bytes, with the buffers of sockets
 
 
-def test_a_slow_handshake_of_a_channel_has_a_deadline(settings, briefly):
+def test_a_slow_handshake_of_a_channel_has_a_deadline(settings, briefly, local_channels):
     settings.EMAIL_TIMEOUT = 2
     slow = slow_server.running(slow_server.dripping(TLS_RECORD, b"\0"))
     with slow as port, pytest.raises(NotSent):
         post(f"https://127.0.0.1:{port}/", b"xx", {}, lambda: True)
 
 
-def test_after_a_frozen_mail_server_other_mails_wait_and_webhooks_do_not(waiting, mails_to):
+def test_after_a_frozen_mail_server_other_mails_wait_and_webhooks_do_not(
+    waiting, mails_to, local_channels
+):
     now = timezone.now()
     with slow_server.running(lambda _: time.sleep(10)) as port, http_server.running() as receiver:
         mails_to(port)

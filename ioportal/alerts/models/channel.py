@@ -12,6 +12,7 @@ from django.core.validators import validate_email
 from django.db import models
 from django.utils import timezone
 
+from ioportal.alerts import channel_networks
 from ioportal.analysis.rules import BY_CODE
 from ioportal.flags.models import Flag
 from ioportal.site.models import Filesystem
@@ -75,7 +76,10 @@ class Channel(models.Model):
         """Check that the address fits the kind, and that all rules exist."""
         errors = {}
         try:
-            (validate_email if self.kind == self.Kind.TICKET else _validate_url)(self.address)
+            if self.kind == self.Kind.TICKET:
+                validate_email(self.address)
+            else:
+                _validate_url(self.address, is_called=self.enabled)
         except ValidationError as error:
             errors["address"] = error.messages
         if unknown := sorted(set(self.rules) - BY_CODE.keys()):
@@ -94,7 +98,7 @@ class Channel(models.Model):
         )
 
 
-def _validate_url(url: str) -> None:
+def _validate_url(url: str, *, is_called: bool) -> None:
     try:
         parts = urlsplit(url)
         is_valid = bool(parts.hostname) and parts.username is None and parts.port != 0
@@ -104,3 +108,7 @@ def _validate_url(url: str) -> None:
         raise ValidationError("This is not a URL without a user name.")
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _OWN_HOSTS):
         raise ValidationError("The URL must begin with https://.")
+    # A channel that is not called may keep its address: else staff could not disable it.
+    addresses = channel_networks.literal(parts.hostname or "") if is_called else []
+    if objection := channel_networks.objection(addresses):
+        raise ValidationError(objection)
