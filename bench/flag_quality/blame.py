@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioportal.activity.job_groups import Application
+from ioportal.activity.principal_windows import principal_key
 from ioportal.analysis.rules.rule import Subject
+from ioportal.jobs.models import Job
 from ioportal.site.models import Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 
@@ -48,9 +50,11 @@ def blame(flag: Flag, first_seen: datetime, is_accusation: bool) -> Blame:  # no
     if flag.job:
         name = flag.job.batch_id
     elif flag.subject_kind == Subject.HOST:
-        kind, _, which = flag.subject.partition(":")
-        is_process = int(kind) == Principal.PROCESS
-        name = str((SourceJobId if is_process else Nid).objects.get(pk=which))
+        kind, key = principal_key(flag.subject)
+        if kind == Principal.JOB:
+            name = Job.objects.get(pk=key).batch_id
+        else:
+            name = str((SourceJobId if kind == Principal.PROCESS else Nid).objects.get(pk=key))
     elif flag.subject_kind == Subject.APPLICATION:
         name = " ".join(Application.from_text(flag.subject))
     strength = flag.value / flag.threshold if flag.threshold else 1.0

@@ -33,26 +33,19 @@ _WIDTHS = {Subject.HOST: PEAK_SPAN, Subject.FILESYSTEM: HOUR}
 # RPCs to a filesystem's metadata servers by principal and bin.
 _LOADS = sql.SQL("""
 SELECT date_bin(%(width)s, start, %(since)s) AS bin,
-    CASE WHEN contradicted THEN %(HOST)s ELSE kind END AS kind,
+    CASE WHEN kind = %(CONTRADICTED)s THEN %(HOST)s ELSE kind END AS kind,
     CASE
-        WHEN contradicted OR kind = %(HOST)s THEN nid_id
+        WHEN kind IN (%(CONTRADICTED)s, %(HOST)s) THEN nid_id
         WHEN kind = %(PROCESS)s THEN source_job_id
         ELSE 0
     END AS principal_id,
-    sum(count)::float8 AS rpcs,
-    coalesce(sum(count) FILTER (WHERE kind <> %(JOB)s), 0)::float8 AS outside_rpcs,
-    coalesce(sum(count) FILTER (WHERE contradicted), 0)::float8 AS contradicted_rpcs
-FROM (
-    SELECT *, source_job_id <> 0 AND nid_id <> 0 AND kind <> %(PROCESS)s AS contradicted
-    FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
-) l
+    sum(count)::float8 AS rpcs
+FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
 GROUP BY 1, 2, 3
 """)
 _OUTSIDE = sql.SQL("""
 WITH loads AS MATERIALIZED (
-    SELECT bin, kind, principal_id, sum(rpcs) AS rpcs, sum(outside_rpcs) AS outside_rpcs,
-        sum(contradicted_rpcs) AS contradicted_rpcs
-    FROM ({loads}) l GROUP BY 1, 2, 3
+    SELECT bin, kind, principal_id, sum(rpcs) AS rpcs FROM ({loads}) l GROUP BY 1, 2, 3
 ),
 totals AS (SELECT bin, sum(rpcs) AS rpcs FROM loads GROUP BY 1),
 -- Of a poll interval that is longer than a bin, the part of the bin.
@@ -78,10 +71,9 @@ impacts AS (
         AND w.start >= %(since)s - interval '1 hour' AND w.start < %(until)s
     GROUP BY 1, 2, 3
 )
-SELECT kind || ':' || principal_id, l.outside_rpcs, l.contradicted_rpcs,
-    l.outside_rpcs / nullif(totals.rpcs, 0), %(capacity_per_s)s::float8, impacts.impact_s,
-    impacts.impact_share, impacts.impact_is_estimated, p.operations,
-    p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
+SELECT kind || ':' || principal_id, l.rpcs, l.rpcs / nullif(totals.rpcs, 0),
+    %(capacity_per_s)s::float8, impacts.impact_s, impacts.impact_share, impacts.impact_is_estimated,
+    p.operations, p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
 FROM loads l
 FULL JOIN (SELECT * FROM polled WHERE kind = %(HOST)s) p USING (bin, kind, principal_id)
 LEFT JOIN totals USING (bin)
@@ -108,7 +100,7 @@ sent AS MATERIALIZED (
         AND w.start >= %(since)s AND w.start < %(until)s
     GROUP BY 1, 2
 )
-SELECT %(PENDING)s || ':' || s.nid_id, s.rpcs, 0, s.rpcs / nullif(totals.rpcs, 0),
+SELECT %(PENDING)s || ':' || s.nid_id, s.rpcs, s.rpcs / nullif(totals.rpcs, 0),
     %(capacity_per_s)s::float8, s.rpcs / nullif(totals.pending_rpcs, 0) * impact.s,
     s.rpcs / nullif(totals.pending_rpcs, 0) * impact.share, impact.is_estimated, NULL, NULL,
     s.bin + %(width)s
@@ -128,6 +120,21 @@ _PENDING = sql.SQL("""
 SELECT date_bin(%(width)s, start, %(since)s) AS bin, source_job_id
 FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
     AND kind = %(PENDING)s
+""")
+# Contradicted job ids by the job that holds the sending node; without exactly one job, by NID.
+_CONTRADICTED = sql.SQL("""
+SELECT c.subject, sum(c.count)::float8, count(DISTINCT coalesce(-i.node_id, i.id))::float8,
+    c.bin + %(width)s
+FROM ({contradicted}) c
+JOIN site_nid i ON i.id = c.nid_id LEFT JOIN site_node n ON n.id = i.node_id
+WHERE n.forwards IS NOT true
+GROUP BY c.bin, c.subject
+""")
+_CONTRADICTED_ROWS = sql.SQL("""
+SELECT date_bin(%(width)s, start, %(since)s) AS bin,
+    kind || ':' || CASE WHEN kind = %(JOB)s THEN job_id ELSE nid_id END AS subject, nid_id, count
+FROM {table} WHERE server_id = ANY(%(servers)s) AND start >= {start} AND start < {end}
+    AND kind IN (%(JOB)s, %(CONTRADICTED)s) AND source_job_id <> 0 AND nid_id <> 0
 """)
 _UNATTRIBUTED = sql.SQL("""
 SELECT %(filesystem)s::text, sum(rpcs),
@@ -167,11 +174,15 @@ _PROCESS_COLUMNS = {
     name: HOST_EVIDENCE[name]
     for name in ("subject", "capacity_per_s", "process_operations", "process_operations_share")
 } | {"owner": CONTEXT["owner"]}
+_CONTRADICTED_COLUMNS = {
+    name: HOST_EVIDENCE[name] for name in ("subject", "contradicted_rpcs", "contradicted_hosts")
+}
 _COLUMNS = {
     Subject.HOST: {
         name: kind
         for name, kind in HOST_EVIDENCE.items()
-        if name not in _PROCESS_COLUMNS.keys() - {"subject", "capacity_per_s"}
+        if name in {"subject", "capacity_per_s"}
+        or name not in _PROCESS_COLUMNS.keys() | _CONTRADICTED_COLUMNS
     },
     Subject.FILESYSTEM: FILESYSTEM_EVIDENCE,
 }
@@ -180,12 +191,12 @@ _COLUMNS = {
 def for_hosts(filesystem: int, until: datetime) -> Evidence:
     """Return the load from outside jobs in the five minutes before a time.
 
-    Job ids count as unknown after the usual delay of a job's record.
+    Job ids count as unknown or contradicted after the usual delay of a job's record.
     """
     outside = _load_evidence(Subject.HOST, _OUTSIDE, filesystem, (until - PEAK_SPAN, until))
     until -= JOB_RECORD_DELAY
     unknown = _load_evidence(Subject.HOST, _UNKNOWN_IDS, filesystem, (until - PEAK_SPAN, until))
-    return _joined(outside, unknown)
+    return _joined(outside, unknown, _contradicted(filesystem, until - PEAK_SPAN, until))
 
 
 def for_hosts_between(filesystem: int, start: datetime, end: datetime) -> Evidence:
@@ -195,6 +206,7 @@ def for_hosts_between(filesystem: int, start: datetime, end: datetime) -> Eviden
             _load_evidence(Subject.HOST, query, filesystem, (start, end))
             for query in (_OUTSIDE, _UNKNOWN_IDS)
         ),
+        _contradicted(filesystem, start, end),
         _processes(filesystem, start, end),
     )
 
@@ -206,6 +218,12 @@ def for_processes(filesystem: int, until: datetime) -> Evidence:
 
 def _processes(filesystem: int, start: datetime, end: datetime) -> Evidence:
     return _load_evidence(Subject.HOST, _PROCESSES, filesystem, (start, end), _PROCESS_COLUMNS)
+
+
+def _contradicted(filesystem: int, start: datetime, end: datetime) -> Evidence:
+    return _load_evidence(
+        Subject.HOST, _CONTRADICTED, filesystem, (start, end), _CONTRADICTED_COLUMNS
+    )
 
 
 def _joined(*parts: Evidence) -> Evidence:
@@ -251,6 +269,7 @@ def _load_evidence(
     rows = query.format(
         loads=_union(_LOADS, pieces),
         pending=_union(_PENDING, pieces),
+        contradicted=_union(_CONTRADICTED_ROWS, pieces),
         operations=metadata_operations("w"),
         uid=sql.SQL(process_names.UID_OF_TEXT),
     )

@@ -162,7 +162,7 @@ def subject_name(
         kind: kind of subject.
         subject: its key or name.
         filesystem: of the finding.
-        names: names of hosts and processes.
+        names: names of hosts and processes, and of jobs that are flagged like hosts.
     """
     if kind == Subject.JOB and not subject:
         return Name("jobs without a user")
@@ -173,16 +173,20 @@ def subject_name(
         return replace(group, text=f"{kind} {group.text}")
     if kind == Subject.FILESYSTEM and filesystem:
         return Name(f"filesystem {filesystem.name}")
-    known = names.get(principal_windows.principal_key(subject)) if kind == Subject.HOST else None
-    return known or Name(f"{kind} {subject}")
+    if kind == Subject.HOST:
+        sender = principal_windows.principal_key(subject)
+        if sender in names:
+            prefix = "job " if sender[0] == Principal.JOB else ""
+            return replace(names[sender], text=f"{prefix}{names[sender].text}")
+    return Name(f"{kind} {subject}")
 
 
 def about_principals(principals: Iterable[PrincipalKey]) -> Q:
     """Return the condition for flags about any of some principals."""
     listed = list(principals)
     jobs = [key for kind, key in listed if kind == Principal.JOB]
-    hosts = [f"{kind}:{key}" for kind, key in listed if kind != Principal.JOB]
-    return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=hosts)
+    senders = [f"{kind}:{key}" for kind, key in listed]
+    return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=senders)
 
 
 def is_simulated(flag: Flag) -> bool:

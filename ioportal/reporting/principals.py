@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 BYS = ("job", "user", "project")  # groupings of jobs
 _NAMED = 40  # of each kind, more than any table or chart shows
-UNKNOWN_JOB_IDS = ", unknown job ids"  # of a host, which sends them
+# Hosts, also those that send job ids of no job, or of other jobs: additions to their names.
+HOSTS = {Principal.HOST: "", Principal.PENDING: ", unknown job ids", Principal.CONTRADICTED: ""}
 # Names with a blank cannot collide with users or projects.
 _WITHOUT_OWNER = {
     Principal.PENDING: "pending job ids",
@@ -56,7 +57,7 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
     """
     keys = {
         kind: [key for principal, key in ranked if principal == kind]
-        for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST, Principal.PENDING)
+        for kind in (Principal.JOB, Principal.PROCESS, *HOSTS)
     }
     jobs = keys[Principal.JOB]
     if by != BYS[0]:
@@ -71,7 +72,7 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
     }
     if not user.is_staff:
         return names
-    for kind, addition in ((Principal.HOST, ""), (Principal.PENDING, UNKNOWN_JOB_IDS)):
+    for kind, addition in HOSTS.items():
         hosts = Nid.objects.filter(pk__in=keys[kind][:_NAMED])
         for pk, text in hosts.values_list("pk", Coalesce("node__name", "text")):
             names[kind, pk] = Name(f"host {text}{addition}", nodes=1)

@@ -166,9 +166,10 @@ def _traced(random):
         moment = at("12:00") + timedelta(seconds=second)
         yield rpc(moment, job=HEAVY, us=(random.randint(5_000, 9_000), 9_100))
         yield from (rpc(moment, job=ENQUEUING) for _ in range(random.randint(1, 3)))
+        if second > 2_600:  # job ids are evaluated ten minutes later
+            yield rpc(moment, FORGING, GETATTR, job=NAMED)
         if second > 3_300:
             yield rpc(moment, LOGIN, GETATTR, job="")
-            yield rpc(moment, FORGING, GETATTR, job=NAMED)
             yield from (
                 rpc(moment, UNREGISTERED, OPEN, job="") for _ in range(random.randint(1, 3))
             )

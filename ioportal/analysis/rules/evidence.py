@@ -84,7 +84,6 @@ GROUP_EVIDENCE = {
 HOST_EVIDENCE = {
     "subject": pl.String(),
     "rpcs": _COUNT,  # within five minutes, on the metadata servers of one filesystem
-    "contradicted_rpcs": _COUNT,  # of which with a job id that its node or user contradicts
     "server_share": pl.Float64(),  # of all RPCs of these servers
     "capacity_per_s": _COUNT,  # requests that these servers can serve
     # In the windows of the last hour in which it delayed others:
@@ -96,6 +95,9 @@ HOST_EVIDENCE = {
     # Processes of a user, or a single process (job_stats):
     "process_operations": _COUNT,  # metadata operations within five minutes
     "process_operations_share": pl.Float64(),  # of all counted operations
+    # Of the nodes of one job, or of a NID without exactly one job:
+    "contradicted_rpcs": _COUNT,  # within five minutes, whose node or user contradicts the job id
+    "contradicted_hosts": _COUNT,  # which sent them
 }
 FILESYSTEM_EVIDENCE = {
     "subject": pl.String(),

@@ -44,7 +44,7 @@ class Subject(StrEnum):
     USER = "user"
     PROJECT = "project"
     APPLICATION = "application"  # all jobs of a user with one application name
-    HOST = "host"  # a host or process outside any job
+    HOST = "host"  # a host or process outside any job, or what sends job ids of other jobs
     FILESYSTEM = "filesystem"
 
 

@@ -95,8 +95,13 @@ def _unknown_ids(nid_id: int, flag: Flag, over: Interval) -> pl.DataFrame:
 
 
 def _contradicted_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
-    _, nid_id = principal_windows.principal_key(flag.subject)
-    contradicted = Q(kind__in=(Principal.JOB, Principal.CONTRADICTED), nid_id=nid_id)
+    kind, key = principal_windows.principal_key(flag.subject)
+    if kind == Principal.JOB:
+        contradicted = Q(kind=kind, job_id=key, source_job_id__gt=0, nid_id__gt=0)
+    elif kind == Principal.CONTRADICTED:
+        contradicted = Q(kind=kind, nid_id=key)
+    else:  # by version 1 of the rule: of a host, whatever job held it
+        contradicted = Q(kind__in=(Principal.JOB, Principal.CONTRADICTED), nid_id=key)
     return moving(
         _rpc_sums(levels.LOAD_WINDOWS, flag, over, contradicted, amount=Sum("count")), PEAK_SPAN
     )

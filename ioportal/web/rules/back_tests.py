@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
-from ioportal.reporting.principals import UNKNOWN_JOB_IDS, job_group_name, process_names_of
+from ioportal.reporting.principals import HOSTS, job_group_name, process_names_of
 from ioportal.site.models import Filesystem, Nid
 from ioportal.telemetry.models import Principal
 
@@ -109,11 +109,15 @@ def _groups(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _hosts(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the names of processes and hosts, whose subjects are kind and key."""
+    """Return the names of processes, hosts and their jobs; the subjects are kind and key."""
     principals = [tuple(map(int, subject.split(":"))) for subject in subjects]
     keys = {kind: [key for other, key in principals if other == kind] for kind in Principal}
-    hosts = Nid.objects.filter(pk__in=keys[Principal.HOST] + keys[Principal.PENDING])
+    hosts = Nid.objects.filter(pk__in=[key for kind in HOSTS for key in keys[kind]])
     return {
+        **{
+            f"{Principal.JOB}:{key}": (f"job {text}", address)
+            for key, (text, address) in _jobs(map(str, keys[Principal.JOB])).items()
+        },
         **{
             f"{Principal.PROCESS}:{key}": (name.text, "")
             for key, name in process_names_of(keys[Principal.PROCESS]).items()
@@ -121,7 +125,7 @@ def _hosts(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
         **{
             f"{kind}:{pk}": (f"host {text}{addition}", "")
             for pk, text in hosts.values_list("pk", Coalesce("node__name", "text"))
-            for kind, addition in ((Principal.HOST, ""), (Principal.PENDING, UNKNOWN_JOB_IDS))
+            for kind, addition in HOSTS.items()
         },
     }
 
