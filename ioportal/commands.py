@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
+from ioportal.telemetry.free_space import Overload
 from ioportal.visible_text import visible_text
 
 if TYPE_CHECKING:
@@ -19,12 +20,18 @@ class Command(BaseCommand):
     requires_system_checks = ()  # `migrate` runs them; they import all pages, in seconds
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        """Run the command on streams that print hidden characters as codes."""
+        """Run the command on streams that print hidden characters as codes.
+
+        A full disk of the database is an error that names the remedy.
+        """
         error_style = self.stderr.style_func
         self.stdout = _Output(options.pop("stdout", None) or sys.stdout)
         self.stderr = _Output(options.pop("stderr", None) or sys.stderr)
         self.stderr.style_func = error_style
-        return super().execute(*args, **options)
+        try:
+            return super().execute(*args, **options)
+        except Overload as overload:
+            raise CommandError(str(overload)) from overload
 
 
 class _Output(OutputWrapper):

@@ -63,6 +63,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.LoginRequiredMiddleware",  # public views: login_not_required
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "ioportal.web.common.outages.FullDisk",
     "ioportal.web.common.log_in.LogInAsPage",
     "ioportal.web.common.log_in.ThrottledLogIn",
     "ioportal.web.common.responses.VisibleCharacters",
@@ -251,6 +252,9 @@ API_NETWORKS_USER = env.text("IOPORTAL_API_NETWORKS_USER", "")
 UPLOAD_BYTES = env.size("IOPORTAL_UPLOAD_LIMIT", "2GB")
 UPLOAD_CONTENT_BYTES = env.size("IOPORTAL_UPLOAD_CONTENT_LIMIT", "20GB")
 ATTACHMENT_BYTES = env.size("IOPORTAL_ATTACHMENT_LIMIT", "16MB")
+# Of attachments, and of uploads that are not loaded yet, together.
+USER_QUOTA_BYTES = env.size("IOPORTAL_USER_QUOTA", "10GB")
+PROJECT_QUOTA_BYTES = env.size("IOPORTAL_PROJECT_QUOTA", "50GB")
 
 # Batches are refused while more dirty intervals of a kind are waiting for attribution.
 PENDING_LIMIT = env.number("IOPORTAL_PENDING_LIMIT", "5000")

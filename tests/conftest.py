@@ -194,6 +194,13 @@ def call(db):
 
 
 @pytest.fixture
+def full_disk(settings, tmp_path):
+    """Require more free space than any disk of the database has."""
+    settings.DATABASE_FOLDERS = [str(tmp_path)]
+    settings.DATABASE_FREE_BYTES = 2**60
+
+
+@pytest.fixture
 def reconcile(call):
     """Run ``manage.py reconcile`` and return its output; differences raise an error."""
     return lambda: call("reconcile")

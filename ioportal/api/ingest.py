@@ -109,7 +109,7 @@ class Stored(Schema):
 def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
     """Store a batch of the token's source; respond after the commit."""
     if overload := backpressure.overload():
-        raise Problem(429, "behind", overload.reason, retry_after_s=overload.retry_after_s)
+        raise overload
     token: Token = request.auth  # type: ignore[attr-defined]  # ninja sets it
     source, now = token.source, datetime.now(UTC)
     assert source  # noqa: S101  (a constraint of the database)

@@ -13,6 +13,7 @@ from psycopg.errors import QueryCanceled
 from pydantic import Field
 
 from ioportal.problem_details import CONTENT_TYPE, problem_details
+from ioportal.telemetry.free_space import Overload
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -66,6 +67,7 @@ def problems(*statuses: int) -> dict[int, type[ProblemResponse]]:
 def add_handlers(api: NinjaAPI) -> None:
     """Handle problems, invalid parameters and an unavailable database in an API."""
     api.exception_handler(Problem)(respond)
+    api.exception_handler(Overload)(_overloaded)
     api.exception_handler(ValidationError)(_invalid)
     api.exception_handler(HttpError)(_unreadable)
     api.exception_handler(Http404)(_missing)
@@ -108,6 +110,11 @@ def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     name = names[-1] if names else place
     message = f"The parameter {name!r} is invalid: {first['msg']}."
     return respond(request, Problem(status, "parameter", message, parameter=name))
+
+
+def _overloaded(request: HttpRequest, overload: Overload) -> HttpResponse:
+    wait_s = overload.retry_after_s
+    return respond(request, Problem(429, "behind", str(overload), retry_after_s=wait_s))
 
 
 def _unreadable(request: HttpRequest, error: HttpError) -> HttpResponse:

@@ -14,6 +14,7 @@ from ninja.security import APIKeyHeader
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem
 from ioportal.api.rates import RateLimiter
+from ioportal.telemetry.free_space import require_space
 from ioportal.throttling.addresses import client_address, network
 from ioportal.throttling.counters import Limit, TooManyAttempts, count_attempt
 
@@ -78,8 +79,18 @@ class UserToken(ScopedToken):
         return token
 
 
+class WriterToken(UserToken):
+    """A valid token of a user to store content, which the database's disk must have space for."""
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> Token:
+        """Return the token; refuse all content while the disk is nearly full."""
+        token = super().authenticate(request, key)
+        require_space()
+        return token
+
+
 READER = UserToken(Token.Scope.READ, Token.Scope.WRITE)
-WRITER = UserToken(Token.Scope.WRITE)
+WRITER = WriterToken(Token.Scope.WRITE)
 
 
 def reader(request: HttpRequest) -> User:

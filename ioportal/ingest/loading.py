@@ -18,6 +18,7 @@ from ioportal.ingest.file_digests import digest_before, file_digest, stored_name
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.prefetch import prefetch
 from ioportal.site import name_ids
+from ioportal.telemetry.free_space import require_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -128,7 +129,9 @@ def load(
     Raises:
         Refused: a file contradicts loaded or registered data.
         SourceUnavailable: a file cannot be read to its end.
+        Overload: the database's disk is nearly full; also during the load.
     """
+    require_space()
     digests = [digest_before(file, form, alone=len(files) == 1) for file in files]
     stored = {segment.digest: segment for segment in Segment.objects.filter(digest__in=digests)}
     again = replace and (form.table in _CORRECTIONS or not stored.keys() >= set(digests))
@@ -215,6 +218,7 @@ class _Load:
         self._loader.store(parsed)
         self._account += parsed.account
         self._store_rejects(parsed)
+        require_space()
         self._on_progress(self.source, self._account)
 
     def finish(self) -> None:

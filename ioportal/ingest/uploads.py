@@ -1,4 +1,4 @@
-"""Uploads of experiments: receive files in parts, and load them in a worker."""
+"""Uploads of experiments: receive files in parts, load them in a worker; attachments of runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
-from django.db.models import Count, F, Max, OuterRef, Subquery, Sum
-from django.db.models.functions import Coalesce, Length
+from django.db.models import F, Max, OuterRef, Subquery, Sum
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from collectors import tables
 from collectors.formats import BY_NAME, recognised
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
+from ioportal.ingest import quotas
 from ioportal.ingest.formats import LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Origin, Refused, load
 from ioportal.ingest.models import Upload, UploadFile, UploadPart
+from ioportal.studies.models import Attachment
+from ioportal.telemetry.free_space import Overload, database_full, require_space
 from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collectors.format import Format
     from collectors.parsed import Account
     from ioportal.ingest.loading import Loaded
+    from ioportal.studies.models import Run
 
 log = structlog.get_logger()
 
@@ -41,8 +45,9 @@ _MOST_ATTEMPTS = 3
 _PROGRESS_S = 1.0
 _KEEP = timedelta(days=1)  # of uploads that were never completed
 _FILES = 10_000
-_UNFINISHED_SIZES = 2  # of an upload, together
 _UNFINISHED = 20  # uploads of a user that are not loaded yet
+ATTACHMENTS = 100  # of a run
+_ATTACHMENT_NAME_CHARACTERS = 200
 _FAULT = (
     "The portal failed to read it; the fault is in its log. Nothing was loaded. Check that the "
     "file is complete, or ask an administrator."
@@ -53,8 +58,10 @@ class Invalid(Exception):  # noqa: N818  (a decision about the request)
     """The upload or a part of it is refused; the message names the remedy."""
 
 
+@transaction.atomic
 def declare(upload: Upload, files: Sequence[tuple[str, int]]) -> list[UploadFile]:
     """Store an upload and its files, given as name and size in bytes; the content follows."""
+    require_space()
     total = sum(size for _, size in files)
     if not files or min(size for _, size in files) <= 0:
         raise Invalid("Select at least one file; a file must not be empty.")
@@ -66,7 +73,14 @@ def declare(upload: Upload, files: Sequence[tuple[str, int]]) -> list[UploadFile
             f"{settings.UPLOAD_BYTES / 1e9:,.1f} GB. Compress them with gzip or zstd, or ask an "
             "administrator to load them with manage.py ingest."
         )
-    _check_unfinished(upload, total)
+    unfinished = Upload.objects.unfinished().filter(owner=upload.owner).count()
+    if unfinished >= _UNFINISHED:
+        raise Invalid(
+            f"You have {unfinished:,} uploads that are not loaded yet. Wait until they are; "
+            "interrupted uploads are deleted after a day."
+        )
+    if refusal := quotas.refusal(upload.experiment, total):
+        raise Invalid(refusal)
     upload.save()
     return UploadFile.objects.bulk_create(
         UploadFile(upload=upload, name=storable(name)[-255:], size_bytes=size)
@@ -74,22 +88,9 @@ def declare(upload: Upload, files: Sequence[tuple[str, int]]) -> list[UploadFile
     )
 
 
-def _check_unfinished(upload: Upload, size_bytes: int) -> None:
-    """Limit what the database stores of a user before it is loaded."""
-    unfinished = Upload.objects.unfinished().filter(owner=upload.owner)
-    stored = unfinished.aggregate(
-        uploads=Count("pk", distinct=True), size=Coalesce(Sum("files__size_bytes"), 0)
-    )
-    too_many = stored["uploads"] >= _UNFINISHED
-    if too_many or stored["size"] + size_bytes > _UNFINISHED_SIZES * settings.UPLOAD_BYTES:
-        raise Invalid(
-            f"You have {stored['uploads']:,} uploads that are not loaded yet. Wait until they "
-            "are; interrupted uploads are deleted after a day."
-        )
-
-
 def receive_part(file: UploadFile, number: int, content: bytes) -> None:
     """Store a part of a file; the same part again changes nothing."""
+    require_space()
     if file.upload.state != Upload.State.RECEIVING:
         raise Invalid("The upload is complete already.")
     expected = min(PART_BYTES, file.size_bytes - number * PART_BYTES)
@@ -108,6 +109,25 @@ def receive(file: UploadFile, chunks: Iterable[bytes]) -> None:
             rest, number = rest[PART_BYTES:], number + 1
     if rest:
         receive_part(file, number, rest)
+
+
+@transaction.atomic
+def attach(run: Run, name: str, content: bytes) -> Attachment:
+    """Store a file with a run, unread."""
+    require_space()
+    size = len(content)
+    if size > settings.ATTACHMENT_BYTES:
+        limit = settings.ATTACHMENT_BYTES / 1e6
+        raise Invalid(f"An attachment has at most {limit:,.0f} MB. Compress it.")
+    if refusal := quotas.refusal(run.experiment, size):
+        raise Invalid(refusal)
+    if run.attachments.count() >= ATTACHMENTS:
+        raise Invalid(
+            f"Run {run.name} has {ATTACHMENTS} attachments, the most that a run may have. "
+            "Delete some, or attach an archive of several files."
+        )
+    name = storable(name)[-_ATTACHMENT_NAME_CHARACTERS:]
+    return Attachment.objects.create(run=run, name=name, content=content, size_bytes=size)
 
 
 def complete(upload: Upload) -> None:
@@ -129,12 +149,12 @@ def complete(upload: Upload) -> None:
 
 
 def load_next(limit: int) -> int:
-    """Load up to `limit` uploads; return how many.
+    """Load up to `limit` uploads; return how many. While the disk is nearly full, they wait.
 
     The stage runs alone: an upload that is still marked as loading belongs to a dead worker.
     """
     for loaded in range(limit):
-        upload = _next()
+        upload = None if database_full() else _next()
         if upload is None:
             return loaded
         _load(upload)
@@ -172,6 +192,10 @@ def _load(upload: Upload) -> None:
             loaded = _load_files(upload, paths)
     except (Refused, SourceUnavailable) as error:
         _finish(upload, Upload.State.FAILED, str(error))
+    except Overload:  # in the meantime; it stays pending
+        Upload.objects.filter(pk=upload.pk).update(
+            state=Upload.State.PENDING, attempts=upload.attempts
+        )
     except (DatabaseError, OSError):
         raise  # of the worker, not of the file: it is loaded again
     except Exception:  # any file may show an unknown fault, and the next ones must not wait for it

@@ -23,6 +23,7 @@ class Lock(IntEnum):
     FLAG_CREATION = 7_311
     ALERTS = 7_312
     EXPERIMENTS = 7_313  # addition of experiments
+    QUOTAS = 7_314  # addition of files to experiments
 
 
 class Busy(Exception):  # noqa: N818  (a result)

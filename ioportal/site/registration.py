@@ -35,6 +35,7 @@ from ioportal.site.models import (
     Target,
     UserAccount,
 )
+from ioportal.telemetry.free_space import require_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -55,6 +56,7 @@ site_changed = Signal()
 @transaction.atomic
 def register(document: _Entry) -> list[str]:
     """Register a document as `tomllib` reads it; return a line per table entry."""
+    require_space()
     expect_keys("the document", document, KEYS[""])
     name_ids.lock()
     nids_before, before = _nodes_of_nids(), _attribution_facts()

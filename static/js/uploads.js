@@ -11,11 +11,14 @@
 
   async function post(url, body) {
     const token = form.querySelector("[name=csrfmiddlewaretoken]").value;
-    const response = await fetch(url, { method: "POST", body, headers: { "X-CSRFToken": token } });
+    const headers = { "X-CSRFToken": token, Accept: "application/json, text/plain" };
+    const response = await fetch(url, { method: "POST", body, headers });
     const type = response.headers.get("Content-Type") ?? "";
     const answer = type.startsWith("application/json") ? await response.json() : {};
     if (response.ok) return answer;
-    const reasons = Object.values(answer.errors ?? {}).flat().join(" ");
+    const reasons = type.startsWith("text/plain")
+      ? await response.text()
+      : Object.values(answer.errors ?? {}).flat().join(" ");
     throw new Refused(reasons || `Server error ${response.status}. Try again.`);
   }
 

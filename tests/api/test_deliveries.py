@@ -377,9 +377,7 @@ def test_deliveries_are_delayed_while_attribution_is_behind(deliver, settings):
     assert (status, answer["code"]) == (429, "behind")
 
 
-def test_deliveries_are_delayed_while_the_database_disk_is_full(client, token, settings, tmp_path):
-    settings.DATABASE_FOLDERS = [str(tmp_path)]
-    settings.DATABASE_FREE_BYTES = 2**60
+def test_deliveries_are_delayed_while_the_database_disk_is_full(client, token, full_disk):
     header = {"Authorization": f"Token {token('mds1-trace')}"}
 
     answer = client.post("/api/v1/ingest/batches", headers=header)

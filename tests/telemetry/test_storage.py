@@ -51,19 +51,11 @@ def test_gaps_between_chunks_do_not_change_the_bytes_per_day(first_days):
     assert (level.bytes_per_day, level.rows_per_day) == (1_000, 10)
 
 
-@pytest.fixture
-def full_disk(settings, tmp_path):
-    """Require more free space than any disk has."""
-    settings.DATABASE_FOLDERS = [str(tmp_path)]
-    settings.DATABASE_FREE_BYTES = 2**60
-
-
 def test_ingest_is_refused_while_the_disk_is_full(site, full_disk, logs, ingest, settings):
     trace = logs("t", rpc("12:00:00", "1@gni"))
 
-    with pytest.raises(CommandError, match=r"disk has [\d,]+ MB free; ingest stops below") as error:
+    with pytest.raises(CommandError, match=r"disk has [\d,]+ MB free; nothing new is .*try again"):
         ingest("rpctrace", trace, server="mds1")
-    assert "repeat the command" in str(error.value)
     assert not Segment.objects.exists()
 
     settings.DATABASE_FREE_BYTES = 1

@@ -1,4 +1,4 @@
-"""Responses when the database does not answer, or stopped a statement that ran for too long."""
+"""Responses when the database does not answer, stopped a long statement, or has a full disk."""
 
 from __future__ import annotations
 
@@ -13,14 +13,42 @@ from django.views.defaults import server_error
 from psycopg.errors import QueryCanceled
 
 from ioportal.problem_details import CONTENT_TYPE, problem_details
+from ioportal.telemetry.free_space import Overload, database_full
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.http import HttpRequest, HttpResponseBase
 
     from ioportal.web.common.requests import UserRequest
 
 _RETRY_S = 10
+_SMALL_BODY_BYTES = 1 << 16  # comments and log-ins, not what fills a disk
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _VALUE_CHARACTERS = 80
+
+
+class FullDisk:
+    """Middleware: pages store nothing large while the database's disk is nearly full.
+
+    Services refuse content of any size themselves. The API has its own guard and responses.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Refuse a large body; pass on other requests."""
+        length = request.headers.get("Content-Length", "")
+        is_large = length.isdecimal() and int(length) > _SMALL_BODY_BYTES
+        is_page = not request.path.startswith("/api/")
+        if is_large and is_page and request.method not in _SAFE and (full := database_full()):
+            return _disk_full(request, full)
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, fault: Exception) -> HttpResponse | None:
+        """Respond to the refusal of a service."""
+        return _disk_full(request, fault) if isinstance(fault, Overload) else None
 
 
 def failed(request: UserRequest) -> HttpResponseBase:
@@ -45,6 +73,12 @@ def _no_database(request: HttpRequest) -> HttpResponse:
         {"retry_s": _RETRY_S, "is_safe": request.method in {"GET", "HEAD"}},
     )
     response["Retry-After"] = str(_RETRY_S)
+    return response
+
+
+def _disk_full(request: HttpRequest, full: Overload) -> HttpResponse:
+    response = _respond(request, "behind", str(full), "503_full_disk.html", {"reason": str(full)})
+    response["Retry-After"] = str(full.retry_after_s)
     return response
 
 

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.conf import settings
 from django.core.exceptions import ValidationError
 
 from collectors.formats import FORMATS
@@ -262,11 +261,3 @@ class AttachmentForm(forms.Form):
     """A file that is stored with a run."""
 
     file = forms.FileField(label="File")
-
-    def clean_file(self) -> UploadedFile[bytes]:
-        """Refuse large files."""
-        file: UploadedFile[bytes] = self.cleaned_data["file"]
-        if file.size is None or file.size > settings.ATTACHMENT_BYTES:
-            limit = settings.ATTACHMENT_BYTES / 1e6
-            raise ValidationError(f"An attachment has at most {limit:,.0f} MB. Compress it.")
-        return file

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from ioportal.ingest.backpressure import Overload
     from ioportal.ingest.health import Backlog, SourceHealth
     from ioportal.ingest.models import OwnerConflict
+    from ioportal.telemetry.free_space import Overload
     from ioportal.telemetry.models import StageFailure
 
 _CONFLICTS = 20  # shown
@@ -162,7 +162,7 @@ class Health:
                 for conflict in self.owner_conflicts
             ],
             "owner_conflict_count": self.owner_conflict_count,
-            "backpressure": self.behind and self.behind.reason,
+            "backpressure": self.behind and str(self.behind),
             "database_bytes": self.database_bytes,
             "database_free_bytes": self.database_free_bytes,
             "timescaledb": self.version,

@@ -178,10 +178,7 @@ def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):
     assert failure["since"] < failure["failed_at"]
 
 
-def test_a_full_disk_of_the_database_is_shown(as_staff, trace, settings, tmp_path):
-    settings.DATABASE_FOLDERS = [str(tmp_path)]
-    settings.DATABASE_FREE_BYTES = 2**60
-
+def test_a_full_disk_of_the_database_is_shown(as_staff, trace, full_disk):
     page = words_of(as_staff.get("/ingest/health/"))
     export = json_of(as_staff.get("/ingest/health/?format=json"))
 

@@ -22,7 +22,7 @@ from collectors.parsed import SourceUnavailable
 from collectors.source import Source
 from ioportal import commands
 from ioportal.celery import wake
-from ioportal.ingest import attribution_stage, backpressure
+from ioportal.ingest import attribution_stage
 from ioportal.ingest.formats import FILE_LOADERS, LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
 from ioportal.ingest.models import Reject, Segment
@@ -36,6 +36,7 @@ from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.stage_runs import drain
 from ioportal.stages import ROLL_UP
 from ioportal.studies.experiments import named_experiment
+from ioportal.telemetry.free_space import Overload
 from ioportal.times import moment
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Command(commands.Command):
         try:
             for group in self._load(options):
                 loaded += group
-        except (Refused, SourceUnavailable) as error:
+        except (Refused, SourceUnavailable, Overload) as error:
             failure = error
         if failure and not loaded:
             raise CommandError(str(failure)) from failure
@@ -190,14 +191,8 @@ class Command(commands.Command):
         progress = _Progress(self.stderr, len(texts))
 
         groups = [texts] if form.table in _LOADED_TOGETHER else [[text] for text in texts]
-
-        def on_part(source: Source, account: Account) -> None:
-            _refuse_if_full()
-            progress(source, account)
-
         for group in groups:
-            _refuse_if_full()
-            yield load(group, form, attempts(form, shared), on_part, replace=shared.replace)
+            yield load(group, form, attempts(form, shared), progress, replace=shared.replace)
 
 
 def _help(meaning: str, option: Option) -> str:
@@ -231,11 +226,6 @@ class _Progress:
                 f"{source.name}, {len(self._lines):,} of {self._files:,}: {lines:,} lines so far, "
                 f"{lines / (now - self._begun):,.0f} per second"
             )
-
-
-def _refuse_if_full() -> None:
-    if full := backpressure.database_full():
-        raise Refused(f"{full.reason} Then repeat the command.")
 
 
 def _open(name: str) -> Source:

@@ -10,8 +10,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from ioportal.analysis.experiments.run_metrics import run_metric
-from ioportal.studies.models import Attachment, Experiment, Run
-from ioportal.visible_text import storable
+from ioportal.ingest import quotas, uploads
+from ioportal.studies.models import Experiment, Run
 from ioportal.web.common import exports
 from ioportal.web.experiments.forms import AttachmentForm, RunForm
 from ioportal.web.experiments.page import ExperimentPage, run_facts
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from ioportal.web.common.requests import UserRequest
 
-_NAME_CHARACTERS = 200
 _SECTIONS = {  # of the experiment's page, by the measurements of a run
     "system_calls": LookUps,
     "process_samples": ProcessSamples,
@@ -56,6 +55,8 @@ def run(request: UserRequest, slug: str, pk: int) -> HttpResponseBase:
             ],
             "run_metrics": [(run_metric(name), value) for name, value in shown.metrics.items()],
             "form": AttachmentForm(),
+            "most_attachments": uploads.ATTACHMENTS,
+            "quotas": quotas.for_experiment(shown.experiment),
         },
     )
 
@@ -85,9 +86,12 @@ def attach(request: UserRequest, slug: str, pk: int) -> HttpResponse:
     form = AttachmentForm(request.POST, request.FILES)
     if form.is_valid():
         file = form.cleaned_data["file"]
-        name = storable(file.name)[-_NAME_CHARACTERS:]
-        Attachment.objects.create(run=stored, name=name, content=file.read(), size_bytes=file.size)
-        messages.success(request, f"Attached: {name}")
+        try:
+            attached = uploads.attach(stored, file.name, file.read())
+        except uploads.Invalid as error:
+            messages.warning(request, str(error))
+        else:
+            messages.success(request, f"Attached: {attached.name}")
     for errors in form.errors.values():
         messages.warning(request, " ".join(map(str, errors)))
     return redirect("run", slug, pk)

@@ -11,11 +11,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from ioportal.celery import wake
-from ioportal.ingest import uploads
+from ioportal.ingest import quotas, uploads
 from ioportal.ingest.models import Upload, UploadFile
 from ioportal.stages import LOAD_UPLOADS
 from ioportal.studies.experiments import Ambiguous
 from ioportal.studies.models import Experiment
+from ioportal.telemetry.free_space import database_full
 from ioportal.web.common.requests import parameter
 from ioportal.web.experiments.forms import UploadForm
 
@@ -109,7 +110,12 @@ def upload(request: UserRequest, pk: str) -> HttpResponse:
     found = get_object_or_404(
         Upload.objects.visible_to(request.user).select_related("experiment"), pk=pk
     )
-    context = {"section": "experiments", "upload": found, "experiment": found.experiment}
+    context = {
+        "section": "experiments",
+        "upload": found,
+        "experiment": found.experiment,
+        "full": None if found.is_finished else database_full(),
+    }
     return render(request, "experiments/upload_state.html", context)
 
 
@@ -119,6 +125,11 @@ def _loading(upload: Upload) -> HttpResponse:
 
 
 def _form(request: UserRequest, form: UploadForm) -> HttpResponse:
-    context = {"section": "experiments", "form": form}
+    context = {
+        "section": "experiments",
+        "form": form,
+        "quotas": quotas.for_user(request.user),
+        "full": database_full(),
+    }
     status = 400 if form.errors else 200
     return render(request, "experiments/upload.html", context, status=status)
