@@ -151,7 +151,7 @@ def _cleared(earlier: Snapshot, later: Snapshot, idle: timedelta) -> pl.DataFram
 def _was_restarted() -> pl.Expr:
     """Whether all counters of a target were cleared, given the bases of its rows.
 
-    Those that exceed their earlier values, and those of entries that did not exist yet, do not show
+    Counters above their earlier values, and counters of new entries, do not show
     it. An entry older than the previous read does not survive it.
     """
     is_cleared, continues = pl.col("basis") == "reset", pl.col("basis") == "difference"

@@ -110,7 +110,7 @@ _SELECTED = sql.SQL("""
 SELECT {bin}, p.layer, {sums} FROM ({rows}) w {layer} WHERE p.layer IS NOT NULL GROUP BY 1, 2, 3, 4
 """)
 _ALL = sql.SQL("SELECT {bin}, {sums} FROM ({rows}) w GROUP BY 1, 2, 3")
-# What each owner has in the rest: other users' jobs are shown only as sums that hide their owners.
+# Shares of the rest by owner: other users' jobs are shown only as sums that hide their owners.
 _OWNERS_OF_REST = sql.SQL("""
 SELECT r.source, r.since, r.until, hashtextextended(coalesce(j.owner, r.kind || ':' || r.key), 0),
     count(j.id), sum(r.amount), sum(r.timed), sum(r.service_us), sum(r.total_us)

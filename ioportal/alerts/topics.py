@@ -103,7 +103,7 @@ class Topic:
         if episode is None:
             return waited
         outside = (
-            f" Pings and requests outside jobs, of nobody's files, waited another "
+            f" Pings and requests outside jobs, which are no users' files, waited another "
             f"{rough_duration(episode.outside_s)}."
             if episode.outside_s >= 1
             else ""
@@ -214,7 +214,7 @@ class Topic:
 
     @cached_property
     def _current(self) -> dict[int, float]:
-        """The number of each job in the latest statistics: flags store that of an earlier time."""
+        """The number of each job in the latest statistics: flags store an earlier number."""
         if self._number not in self._jobs.columns:
             return {}
         known = self._jobs.drop_nulls(self._number)

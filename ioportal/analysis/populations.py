@@ -72,7 +72,7 @@ class Spread:
 
 
 def hides_owners(jobs: Any, owners: Any, largest: Any, total: Any) -> Any:
-    """Return whether a figure of other users' jobs reveals none of them: the rule for all pages.
+    """Return whether a figure of other users' jobs reveals no single job: the rule for all pages.
 
     A threshold rule for batch jobs and for owners, and the dominance rule (1, 85 %): no owner has
     more than `MAX_SHARE` of the figure. See Hundepool et al., *Statistical Disclosure Control*,

@@ -143,7 +143,7 @@ FROM ({loads}) l GROUP BY bin
 """)
 
 
-# Operations of processes outside jobs by job_stats; those of a user id are one subject.
+# Operations of processes outside jobs by job_stats; all operations of a user id are one subject.
 _PROCESSES = sql.SQL("""
 WITH counted AS MATERIALIZED (
     SELECT date_bin(%(width)s, w."end" - interval '1 microsecond', %(since)s) AS bin, w.kind,

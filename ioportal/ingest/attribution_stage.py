@@ -162,7 +162,7 @@ def mark_all_dirty() -> None:
 
 def _mark_traces_dirty() -> None:
     dropped = retention.dropped(_RPC_LEVELS, *retention.ALWAYS)
-    DirtyTrace.objects.filter(has_rows=True).delete()  # parts of what follows
+    DirtyTrace.objects.filter(has_rows=True).delete()  # parts of the following ranges
     DirtyTrace.objects.bulk_create(
         DirtyTrace(
             server_id=trace.source_id, start=part.start, end=part.end - _MOMENT, has_rows=True

@@ -22,7 +22,7 @@ def overload() -> Overload | None:
         return Overload(f"The portal's disk for uploads has {free >> 20:,} MiB free.")
     limit = settings.PENDING_LIMIT
     for pending in (DirtyTrace, DirtyDeltas, DirtyJob):
-        new = pending.objects.filter(has_rows=False)  # not what is only derived again
+        new = pending.objects.filter(has_rows=False)  # without rows that are only derived again
         if new.order_by()[: limit + 1].count() > limit:
             return Overload(f"More than {limit:,} dirty intervals are waiting for attribution.")
     return None

@@ -113,7 +113,7 @@ def _segments(stream: Stream) -> QuerySet[Segment]:
 def _delete_rows(
     stream: Stream, segments: QuerySet[Segment], start: datetime, end: datetime
 ) -> None:
-    """Delete the rows of segments; request what was derived from them again."""
+    """Delete the rows of segments; request all that depends on them again."""
     table = BY_NAME[stream.source.format].batch_table
     model, time = _ROWS[table]
     span = {f"{time}__gte": floor_to_window(start), f"{time}__lte": end}

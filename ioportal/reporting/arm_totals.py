@@ -87,7 +87,7 @@ def arm_totals(
     *,
     is_contrast: bool,
 ) -> list[Total]:
-    """Return the totals of arms: jobs, what they did, and the cases and incidents about them.
+    """Return the totals of arms: jobs and their activity, cases and incidents.
 
     Args:
         arms: the arms.

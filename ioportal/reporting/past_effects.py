@@ -242,7 +242,7 @@ def _has_helped(measured: MeasuredEffect) -> bool:
     should_fall = expected is None or expected.is_fall
     has_fallen = effect.estimate < (1 if effect.scale is Scale.RATIO else 0)
     if metric and metric.source in _METADATA and not has_fallen:
-        return False  # more load helps nobody, even if it was expected
+        return False  # more load is no help, even if it was expected
     return should_fall == has_fallen and min(measured.jobs) >= MIN_GROUP
 
 

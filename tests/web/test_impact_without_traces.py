@@ -108,7 +108,7 @@ def test_the_figures_of_a_storm_that_is_over_do_not_change(sam):
 @pytest.mark.usefixtures("_stream")
 @pytest.mark.parametrize("pending", [False, True])
 def test_the_state_of_a_server_and_the_causes_have_the_same_figures(as_staff, pending):
-    """A pause divides the storm, whose latest part is a moment of it; a part may be pending."""
+    """A pause divides the storm, whose latest part is short; a part may be pending."""
     windows = ImpactWindow.objects
     windows.filter(start__gte=at("12:07:20"), start__lt=at("12:08:40")).delete()
     windows.filter(start__gte=at("12:08:40")).update(impact_us=F("impact_us") / 100)

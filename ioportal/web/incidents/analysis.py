@@ -215,7 +215,7 @@ class ImpactAnalysis:
 
     @cached_property
     def _hidden(self) -> dict[str, bool]:
-        """Whether each sum over other users' principals could reveal one of them."""
+        """Whether each sum over other users' principals could reveal a single user."""
         names = EXPORT_COLUMNS[1:]
         if self._result is None or self._owners.is_empty():
             return dict.fromkeys(names, True)
@@ -224,7 +224,7 @@ class ImpactAnalysis:
         return sums.select(names).row(0, named=True)
 
     def _hidden_requests(self, *group: str) -> dict[tuple[Any, ...], dict[str, bool]]:
-        """Return whether sums over requests of others could reveal one of them, by group."""
+        """Return whether sums over others' requests could reveal a single user, by group."""
         if self._result is None:
             return {}
         parts = self._result.requests.join(self._owners, on="principal")
@@ -261,7 +261,7 @@ class ImpactAnalysis:
         return [*own[:_LISTED], self._others] if self.shows_others else own[:_LISTED]
 
     def _relative(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return an own row without what it says of others: their work, and their waiting."""
+        """Return an own row without others' work and waiting."""
         is_visible = {
             "share": not self._hidden["share"],
             "impact_s": self.shows_others and not self._hidden["suffered_s"],

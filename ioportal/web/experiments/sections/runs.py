@@ -92,7 +92,7 @@ class Runs(Section):
 
     @cached_property
     def _measured(self) -> list[tuple[Arm, list[Run]]]:
-        """The runs of each arm; those of IOR only if all did one operation."""
+        """The runs of each arm; IOR runs only if all did one operation."""
         operations = {run.labels[IOR_LABEL] for run in self.page.runs if is_of_ior(run)}
         if len(operations) <= 1:
             return self.page.runs_by_arm

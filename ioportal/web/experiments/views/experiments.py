@@ -89,7 +89,7 @@ def edit(request: UserRequest, slug: str) -> HttpResponse:
 def shared(request: UserRequest, key: str) -> HttpResponse:
     """Ask who opens the link of an experiment; a POST lets the user see it from now on.
 
-    Programs that only fetch the link, such as scanners of mails, make nobody a reader.
+    Programs that only fetch the link, such as scanners of mails, add no reader.
     """
     found = get_object_or_404(Experiment, share_key=storable(key))
     if request.method == "POST":
