@@ -16,6 +16,7 @@ from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Ve
 from ioportal.analysis.metrics import BY_NAME
 from ioportal.reporting.comparison_sentences import conclusion
 from ioportal.reporting.formatting import lowered, with_unit
+from ioportal.studies.redefinitions import redefined, redefinitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ _UNCLEAR = {
     Refusal.FEW_DAYS: f"fewer than {MIN_DAYS} days with a similar number of jobs",
     Refusal.NO_SHARED_STRATUM: "jobs of other sizes",
     Refusal.FEW_MATCHED: "most jobs of other sizes",
+    Refusal.REDEFINED: "an upgraded server, which counts other requests as opens,",
 }
 
 
@@ -122,7 +124,8 @@ def compared(
     if pl.concat(arms)["node_count"].n_unique() > 1:
         metrics = [BY_NAME.get(f"{each.name}_per_node", each) for each in metrics]
     names = [each.name for each in metrics]
-    result = compare([_arm(each, names) for each in arms], names)
+    sides = [_arm(each, names) for each in arms]
+    result = compare(sides, names, redefined=redefined(sides, names, redefinitions()))
     return Compared(
         change,
         tuple(sorted([change, *periods.together], key=lambda each: each.start)),

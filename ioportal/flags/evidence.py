@@ -11,6 +11,7 @@ from psycopg import sql
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
+from ioportal.analysis.open_meaning import FAILURES_COUNTED_UNTIL
 from ioportal.analysis.quality import GOOD_AMBIGUOUS
 from ioportal.analysis.rules.capacity import DEFAULT_PER_S
 from ioportal.analysis.rules.evidence import (
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
 
     from ioportal.flags.usual_values import UsualOn
 
-_FAILURES_COUNTED_UNTIL = (2, 13)  # Lustre's versions
 _TIME = pl.Datetime("us", "UTC")
 _CONSTANTS = {
-    "counted": list(_FAILURES_COUNTED_UNTIL),
+    "counted": list(FAILURES_COUNTED_UNTIL),
     "ambiguous": GOOD_AMBIGUOUS,
     "capacity_per_s": DEFAULT_PER_S,
 }

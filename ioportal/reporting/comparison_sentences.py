@@ -39,6 +39,7 @@ _REFUSALS = {
     Refusal.NO_SHARED_STRATUM: "the arms have no stratum in common",
     Refusal.FEW_MATCHED: f"less than {MIN_MATCHED:.0%} of an arm is in strata that all arms have",
     Refusal.OVERLAP: f"more than {MAX_OVERLAP:.0%} of an arm is also in the first arm",
+    Refusal.REDEFINED: "a server upgrade in this time changed what is counted as an open",
     Refusal.HIDDEN: lowered(visibility.HIDDEN),
 }
 

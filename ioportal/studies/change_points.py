@@ -23,6 +23,7 @@ from ioportal.studies import scopes
 from ioportal.studies.models import DismissedChange, Mitigation
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS, midnight
+from ioportal.studies.redefinitions import redefined, redefinitions
 from ioportal.studies.trends import RECORDS, medians, poor, upgrades
 
 if TYPE_CHECKING:
@@ -163,7 +164,9 @@ def _same_mix(
         )
         for first, last in pairwise(bounds)
     ]
-    [weighted] = compare([side.arm for side in sides], [name]).metrics[name].effects
+    arms = [side.arm for side in sides]
+    another = redefined(arms, [name], redefinitions())
+    [weighted] = compare(arms, [name], redefined=another).metrics[name].effects
     if weighted.refusal in {Refusal.NO_SHARED_STRATUM, Refusal.FEW_MATCHED}:
         return SameMix(is_other=True)
     ratio = weighted.estimate

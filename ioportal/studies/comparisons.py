@@ -32,9 +32,11 @@ from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.cache import cached, visibility_key
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import BATCH_JOBS, Selection, figures_version, other_jobs
+from ioportal.studies.redefinitions import redefined, redefinitions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from django.contrib.auth.models import User
 
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from ioportal.studies.populations import JobKind
 
 _DIGITS, _P_DECIMALS = 3, 3  # of effects in which other users have an arm
-_CACHE_VERSION = 6  # to be changed with the classes of results
+_CACHE_VERSION = 7  # to be changed with the classes of results
 _CONTROL_FILTERS = ("cluster", "start", "end")
 _HIDDEN = {Refusal.NO_VALUES, Refusal.NO_SHARED_STRATUM}  # after small groups are left out
 _ANONYMOUS_COVARIATES = frozenset({Covariate.NODES, Covariate.NONE})
@@ -94,10 +96,11 @@ def compare_arms(
         covariate = Covariate.NODES
     keys = [[arm.key for arm in side] for side in (arms, control)]
     zone = timezone.get_current_timezone_name()
+    times = redefinitions()
     compared = cached(
         "comparison",
-        (_CACHE_VERSION, keys, list(metrics), covariate, zone),
-        lambda: _compare(arms, control, metrics, covariate),
+        (_CACHE_VERSION, keys, list(metrics), covariate, zone, times),
+        lambda: _compare(arms, control, metrics, covariate, times),
         lambda: figures_version(arms[0].kind),
     )
     return replace(compared, result=compared.result.with_margin(margin))
@@ -160,13 +163,19 @@ def _compare(
     control: Sequence[Selection],
     metrics: Sequence[str],
     covariate: Covariate,
+    times: Sequence[datetime],
 ) -> ArmComparison:
     values = [_values(arm, metrics, covariate) for arm in arms]
     if all(jobs.days.size for jobs in values):  # otherwise there is no effect to control
         values += [_values(arm, metrics, covariate) for arm in control]
     everyone = (*arms, *control)[: len(values)]
     sides = [jobs.arm for jobs in values]
-    result = compare(sides[: len(arms)], metrics, control=sides[len(arms) :])
+    result = compare(
+        sides[: len(arms)],
+        metrics,
+        control=sides[len(arms) :],
+        redefined=redefined(sides, metrics, times),
+    )
     hidden = [
         jobs if arm.is_anonymous else None for arm, jobs in zip(everyone, values, strict=True)
     ]

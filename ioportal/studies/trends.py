@@ -38,6 +38,7 @@ from ioportal.studies.population_values import (
 )
 from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
 from ioportal.studies.quantiles import Quantiles
+from ioportal.studies.redefinitions import changes_opens
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 
@@ -300,14 +301,20 @@ def upgrades(start: datetime, end: datetime) -> list[tuple[datetime, str]]:
         "server", "since"
     )
     changes = (
-        after
+        (before, after)
         for _, server_versions in groupby(versions, key=lambda version: version.server_id)
         for before, after in pairwise(server_versions)
         if after.version != before.version and start <= after.since < end
     )
-    return sorted({(change.since, _label(change)) for change in changes})
+    return sorted({(after.since, _label(before, after)) for before, after in changes})
 
 
-def _label(change: ServerVersion) -> str:
-    server = change.server
-    return f"{server.filesystem}: {server.get_kind_display()} {change.version}"
+def _label(before: ServerVersion, after: ServerVersion) -> str:
+    server = after.server
+    is_mds = server.kind == server.Kind.MDS
+    meaning = (
+        " (counts other requests as opens)"
+        if is_mds and changes_opens(before.version, after.version)
+        else ""
+    )
+    return f"{server.filesystem}: {server.get_kind_display()} {after.version}{meaning}"

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from ioportal.analysis.comparison.results import Refusal, Verdict
 from ioportal.jobs.models import JobStatistics
+from ioportal.site.models import Filesystem, Server, ServerVersion
 from ioportal.studies.cache import visibility_key
 from ioportal.studies.comparisons import compare_arms, control_arm
 from ioportal.studies.population_values import Covariate
@@ -47,6 +48,32 @@ def weeks(new_jobs):
             facts = {"owner": f"u{(day + number) % 25}", "project": "BIO3"}
             jobs.append((day, {"opens": round(3_000 * noise * (2 if after else 1))}, facts))
     return new_jobs(jobs)
+
+
+@pytest.mark.parametrize(
+    ("version", "since", "refusal"),
+    [
+        pytest.param("2.16.0", MIDDLE, Refusal.REDEFINED, id="between the arms"),
+        pytest.param("2.16.0", MIDDLE + timedelta(days=3), Refusal.REDEFINED, id="within an arm"),
+        pytest.param("2.15.5", MIDDLE, None, id="an upgrade with the same meaning"),
+        pytest.param("2.16.0", NOON + timedelta(days=60), None, id="later"),
+    ],
+)
+def test_opens_across_an_upgrade_that_counts_them_differently_are_refused(
+    sam, weeks, version, since, refusal
+):
+    lake = Filesystem.objects.create(name="lake")
+    server = Server.objects.create(name="mds1", filesystem=lake)
+    for each, at in (("2.15.1", NOON - timedelta(days=99)), (version, since)):
+        ServerVersion.objects.create(server=server, version=each, since=at)
+    arms = before_and_after(sam, user="alice")
+    control = [control_arm(sam, arm) for arm in arms]
+
+    rows = compare_arms(arms, ["opens", "closes"], control=control).result.metrics
+
+    assert rows["opens"].effects[0].refusal is refusal
+    assert rows["opens"].controlled[0].refusal is refusal
+    assert rows["closes"].effects[0].refusal is Refusal.NO_VALUES
 
 
 def test_a_mitigation_is_measured_against_everyone_else(sam, weeks):
@@ -175,9 +202,9 @@ def test_figures_of_batch_jobs_with_panda_jobs_are_hidden(charlie, new_jobs, put
 def test_results_are_cached_until_statistics_change(sam, weeks, django_assert_num_queries):
     cache.clear()
     arms = before_and_after(sam, user="alice")
-    with django_assert_num_queries(9):  # two arms, the version, and six of the cache
+    with django_assert_num_queries(10):  # two arms, two versions, and six of the cache
         first = compare_arms(arms, ["opens"])
-    with django_assert_num_queries(2):  # the cache and the version
+    with django_assert_num_queries(3):  # the cache and two versions
         assert repr(compare_arms(arms, ["opens"])) == repr(first)
     JobStatistics.objects.update(opens=3, computed_at=timezone.now())
     cache.clear()

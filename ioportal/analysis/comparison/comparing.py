@@ -46,7 +46,7 @@ from ioportal.analysis.comparison.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ioportal.analysis.comparison.arms import Arm, Balance, Floats, Ints
     from ioportal.analysis.comparison.day_samples import DaySample
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 _QUANTILES = np.linspace(0, 1, SHARES)
 _MEDIAN, _P90 = 50, 90  # of the quantiles
 _SIGNIFICANCE = 1 - CONFIDENCE
+_MOST = 50.0  # logarithm of a ratio, for few independent days
 
 
 def compare(
@@ -65,6 +66,7 @@ def compare(
     margin: float = MARGIN,
     are_runs: bool = False,
     min_stratum_jobs: int = 1,
+    redefined: Collection[str] = (),
 ) -> Comparison:
     """Compare arms with the first arm.
 
@@ -75,6 +77,8 @@ def compare(
         margin: relative change within which medians count as equivalent.
         are_runs: whether elements are independent runs, each with its own number as its day.
         min_stratum_jobs: number of jobs in each arm below which a stratum is not compared.
+        redefined: metrics whose meaning differs within or between the arms: they are refused, and
+            a control, of which some jobs may be on other servers, does not help.
 
     Returns:
         Figures of each arm and effects of each arm but the first. The result is the same for the
@@ -90,8 +94,13 @@ def compare(
     days = np.unique(np.concatenate([arm.known_days for arm in (*arms, *control)]))
     weights = resampled_days(days)
     treated, others = (_Weighted(side, min_stratum_jobs, days, weights) for side in (arms, control))
-    own = [_side(treated, metric, are_runs=are_runs) for metric in metrics]
-    controls = [_side(others, metric, are_runs=are_runs) for metric in metrics]
+    own, controls = (
+        [
+            _side(side, metric, are_runs=are_runs, is_redefined=metric in redefined)
+            for metric in metrics
+        ]
+        for side in (treated, others)
+    )
     controlled = [
         [_controlled(side, other, number) for number in range(1, len(control))]
         for side, other in zip(own, controls, strict=True)
@@ -222,15 +231,16 @@ class _Side:
     effects: tuple[_Tested, ...]
 
 
-def _side(arms: _Weighted, metric: str, *, are_runs: bool) -> _Side:
+def _side(arms: _Weighted, metric: str, *, are_runs: bool, is_redefined: bool) -> _Side:
     numbers = range(len(arms.arms))
     samples = [arms.sample(number, metric) for number in numbers]
     figures = tuple(arms.figures(number, metric, samples[number]) for number in numbers)
     resampled = tuple(
         arms.resampled(number, samples[number], figures[number]) for number in numbers
     )
+    refusal = Refusal.REDEFINED if is_redefined else arms.refusal
     effects = tuple(
-        _refused(arms.refusal) if arms.refusal else _effect(resampled[0], other, are_runs=are_runs)
+        _refused(refusal) if refusal else _effect(resampled[0], other, are_runs=are_runs)
         for other in resampled[1:]
     )
     return _Side(figures, resampled, effects)
@@ -254,7 +264,7 @@ def _effect(first: Resampled | None, other: Resampled | None, *, are_runs: bool)
     if refusal := next(filter(None, refusals), None):
         return _Tested(replace(effect, refusal=refusal))
     parts = difference(other, first)
-    result = estimate(parts, scale)
+    result = estimate(parts, scale, are_runs=are_runs)
     test = run_test(first.sample, other.sample) if are_runs else daily_test(parts, result)
     return _Tested(replace(effect, is_paired=are_paired(parts)), result, test)
 
@@ -314,7 +324,7 @@ def _conclude(tested: _Tested, adjusted: Iterator[float], tests: int, margin: fl
         high=high,
         p=test.p,
         adjusted_p=adjusted_p,
-        smallest=(float(np.expm1(smallest)) if is_ratio else smallest) or None,
+        smallest=(float(np.expm1(min(smallest, _MOST))) if is_ratio else smallest) or None,
     )
     return concluded.with_margin(margin)
 

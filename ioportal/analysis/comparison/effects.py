@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from scipy import special, stats
 
+from ioportal.analysis.comparison.day_correlation import (
+    correlation,
+    independent_days,
+    widening,
+)
 from ioportal.analysis.comparison.results import CONFIDENCE, MIN_DAYS, POWER, Scale
 
 if TYPE_CHECKING:
@@ -130,15 +135,22 @@ class Part:
         own = figure(self.arm)
         return self.sign * (own - figure(self.subtracted) if self.subtracted else own)
 
-    def daily(self, scale: Scale) -> Floats:
-        """Return the daily medians, or their differences on common days, without unknown ones."""
-        own_days, own = self.arm.daily(scale)
+    def daily(self, scale: Scale) -> tuple[Ints, Floats]:
+        """Return days with their medians, or differences on common days, without unknown ones."""
+        days, own = self.arm.daily(scale)
         if self.subtracted:
-            days, subtracted = self.subtracted.daily(scale)
-            _, at_own, at = np.intersect1d(own_days, days, assume_unique=True, return_indices=True)
+            others, subtracted = self.subtracted.daily(scale)
+            days, at_own, at = np.intersect1d(days, others, assume_unique=True, return_indices=True)
             with np.errstate(invalid="ignore"):
                 own = own[at_own] - subtracted[at]
-        return self.sign * own
+        return days, self.sign * own
+
+    def deviations(self, scale: Scale, correlation: float) -> Floats:
+        """Return the deviations of the medians, wider if neighbouring days are correlated."""
+        independent = independent_days(self.days, correlation)
+        own = self.difference(lambda arm: arm.deviations(scale))
+        widened: Floats = own * widening(self.days, independent) ** 0.5
+        return widened
 
 
 def difference(arm: Resampled, subtracted: Resampled, sign: int = 1) -> list[Part]:
@@ -167,6 +179,7 @@ class Estimate:
     deviations: Floats  # of the mid-distributions
     levels: Floats  # resampled estimates from values of the samples
     freedom: float
+    correlation: float  # of neighbouring days
 
     @property
     def value(self) -> float:
@@ -200,18 +213,27 @@ def from_level(level: float, scale: Scale) -> float:
     return float(np.exp(level)) if scale is Scale.RATIO else level
 
 
-def estimate(parts: Sequence[Part], scale: Scale) -> Estimate:
-    """Add parts, with degrees of freedom by Welch and Satterthwaite."""
-    deviations = [part.difference(lambda arm: arm.deviations(scale)) for part in parts]
+def estimate(parts: Sequence[Part], scale: Scale, *, are_runs: bool = False) -> Estimate:
+    """Add parts, with degrees of freedom by Welch and Satterthwaite; runs are independent."""
+    rho = 0.0 if are_runs else correlation([_known(*part.daily(scale)) for part in parts])
+    deviations = [part.deviations(scale, rho) for part in parts]
     return Estimate(
         scale,
         float(sum(part.difference(lambda arm: arm.level(scale)) for part in parts)),
         np.sum(deviations, axis=0),
         np.sum([part.difference(lambda arm: arm.levels(scale)) for part in parts], axis=0),
         _freedom(
-            [float(part.var()) for part in deviations], [float(part.days) - 1 for part in parts]
+            [float(part.var()) for part in deviations],
+            [independent_days(part.days, rho) - 1 for part in parts],
         ),
+        rho,
     )
+
+
+def _known(days: Ints, medians: Floats) -> tuple[Ints, Floats]:
+    """Leave out the days without a logarithm."""
+    is_known = np.isfinite(medians)
+    return days[is_known], medians[is_known]
 
 
 def _freedom(variances: Sequence[float], freedoms: Sequence[float]) -> float:
@@ -240,13 +262,18 @@ def daily_test(parts: Sequence[Part], result: Estimate) -> TestResult:
 
     Returns:
         Welch's t test of the daily medians, or of their logarithms on the scale of ratios; with
-        common days, of their daily differences. Where the median of a day is zero, logarithms are
+        common days, of their daily differences; with correlated days, of as many independent days
+        as they are worth. Where the median of a day is zero, logarithms are
         unknown: a t test of the estimate with its standard error over resampled days.
     """
-    daily = [part.daily(result.scale) for part in parts]
+    daily = [part.daily(result.scale)[1] for part in parts]
     if all(np.isfinite(values).all() for values in daily):
-        variances = [float(values.var(ddof=1)) / values.size for values in daily]
-        freedom = _freedom(variances, [values.size - 1 for values in daily])
+        independent = [independent_days(values.size, result.correlation) for values in daily]
+        variances = [
+            float(values.var(ddof=1)) / values.size * widening(values.size, days)
+            for values, days in zip(daily, independent, strict=True)
+        ]
+        freedom = _freedom(variances, [days - 1 for days in independent])
         return _t_test(float(sum(values.mean() for values in daily)), sum(variances), freedom)
     return _t_test(result.level, result.error**2, result.freedom)
 

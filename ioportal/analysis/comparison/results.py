@@ -63,6 +63,7 @@ class Refusal(StrEnum):
     FEW_MATCHED = "too few jobs in shared strata"
     HIDDEN = "too few jobs of other users"
     OVERLAP = "the same jobs in both arms"
+    REDEFINED = "another meaning of opens"
 
 
 @dataclass(frozen=True)

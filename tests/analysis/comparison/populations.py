@@ -28,15 +28,20 @@ def narrow(rng, level):
 SHAPES = (skewed, tied, with_zeros, narrow)
 
 
-def arm(rng, *, jobs, days, sigma, first_day=0, shapes=SHAPES, effect=1.0, day_effects=None):
-    """Return an arm with a metric per shape and an effect of each day, with a deviation sigma."""
+def arm(
+    rng, *, jobs, days, sigma, first_day=0, shapes=SHAPES, effect=1.0, day_effects=None, every=1
+):
+    """Return an arm with a metric per shape and an effect of each day, with a deviation sigma.
+
+    Without neighbouring days (`every` second day), days count as independent.
+    """
     on = np.sort(rng.integers(0, days, jobs))
     values = {}
     for shape in shapes:
         of_day = rng.normal(0, sigma, days) if day_effects is None else day_effects
         values[shape.__name__] = shape(rng, of_day[on] + np.log(effect))
     same = np.zeros(jobs, int)
-    return Arm(values, first_day + on, same, same)
+    return Arm(values, first_day + every * on, same, same)
 
 
 def simple_arm(values, days, strata=None, users=None):
