@@ -34,13 +34,17 @@ def ingest(logs, between=lambda: None, cleared_in=None):
 
 
 def ingest_later(logs, requests):
-    """Ingest the jobs `LATER`, which run after the others; together they send requests a minute."""
+    """Ingest the jobs `LATER` of alice, which together send requests a minute.
+
+    The jobs of bob and dave run on, and wait.
+    """
     start, end = "12:10", "12:15"
     jobs = sacct(
+        *_waiting(end),
         *(
             Run(number, user="alice", name="storm", nodes=f"n{place}", start=start, end=end)
-            for place, number in enumerate(LATER, start=1)
-        )
+            for place, number in enumerate(LATER, start=20)
+        ),
     )
     loading.ingest("sacct", logs("sacct-later", jobs), cluster="anvil")
     last = START + MINUTES * _MINUTE
@@ -59,15 +63,17 @@ def _ingest_reads(logs, all_reads, between=lambda: None):
 
 def accounting():
     """Return the accounting of the jobs of alice (storm), bob and dave (array)."""
-    common = {"start": "12:00", "end": "12:09"}
-    return sacct(
-        Run(STORM, user="alice", name="storm", nodes="n1", **common),
-        Run(BYSTANDER, user="bob", project="BIO1", name="vasp", nodes="n2", **common),
-        *(
-            Run(number, user="dave", name=f"task-{number}", nodes=f"n{place}", **common)
-            for place, number in enumerate(ARRAY, start=3)
-        ),
-    )
+    end = "12:09"
+    storm = Run(STORM, user="alice", name="storm", nodes="n1", start="12:00", end=end)
+    return sacct(storm, *_waiting(end))
+
+
+def _waiting(end):
+    """Yield the runs of bob and dave, up to a time."""
+    common = {"start": "12:00", "end": end}
+    yield Run(BYSTANDER, user="bob", project="BIO1", name="vasp", nodes="n2", **common)
+    for place, number in enumerate(ARRAY, start=3):
+        yield Run(number, user="dave", name=f"task-{number}", nodes=f"n{place}", **common)
 
 
 def store_calm_reads():
