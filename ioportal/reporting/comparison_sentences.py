@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _X = "\N{MULTIPLICATION SIGN}"
 _TIMES = 1.5  # ratios from here on are factors, smaller ones percentages
+_USELESS = 100  # smallest detectable effect: larger than any expectation
 _UNEQUAL = 0.1  # difference of shares from which arms are out of balance
 _FEW_MATCHED = 0.8  # share of jobs in common strata below which it is reported
 _LEAST_DRIFT = 0.03  # share of the level; a smaller drift is not reported
@@ -76,7 +77,9 @@ def conclusion(metric: Metric, effect: Effect, *, is_contrast: bool = False) -> 
         Outcome.EQUIVALENT: within,
         Outcome.SHIFTED: f"the values differ, but a {noun} of the median is not confirmed",
         Outcome.POSSIBLE: f"possibly {change}, not confirmed by the test",
-        Outcome.UNKNOWN: f"unknown; only a {noun} of {smallest} would have been seen",
+        Outcome.UNKNOWN: f"unknown; only a {noun} of {smallest} would have been seen"
+        if (effect.smallest or 0) < _USELESS
+        else "unknown; the days of an arm differ too much",
         Outcome.NOT_DETECTED: f"no detectable {noun}"
         + (f"; {smallest} would have been seen" if smallest else ""),
     }

@@ -46,13 +46,20 @@ def test_an_effect_is_measured_with_its_interval(as_staff):
 
 
 def test_no_effect_is_reported_with_what_would_have_been_seen(as_staff):
-    fix = expect_duration(started_at=CHANGED_AT - 8 * DAY, factor=0.1)
+    fix = expect_duration(started_at=CHANGED_AT - 12 * DAY, factor=0.1)
     facts = json_of(as_staff.get(f"/mitigations/{fix.pk}/?format=json"))
     [conclusion] = facts["conclusions"]
 
     assert facts["verdict"] in {"no change detected", "equivalent"}
     assert "would have been seen" in conclusion or "within" in conclusion
     assert conclusion.endswith(". The expected change did not happen.")
+
+
+def test_a_change_inside_a_period_leaves_the_effect_unknown(as_staff):
+    fix = expect_duration(started_at=CHANGED_AT - 8 * DAY, factor=0.1)
+    [conclusion] = json_of(as_staff.get(f"/mitigations/{fix.pk}/?format=json"))["conclusions"]
+
+    assert "Measured: unknown; the days of an arm differ too much. Whether" in conclusion
 
 
 def test_changes_close_together_are_measured_as_one(as_staff):

@@ -136,7 +136,8 @@ def test_upgrades_and_gaps_are_drawn(as_staff, lake, new_job, settings):
 
     twin = json_of(as_staff.get("/trends/opens/", {"format": "json", **HOURS}))
 
-    assert twin["upgrades"] == [{"at": "2017-07-05T14:00:00+00:00", "what": "lake: MDS 2.15.3"}]
+    upgrade = "lake: MDS 2.15.3 (counts other requests as opens)"
+    assert twin["upgrades"] == [{"at": "2017-07-05T14:00:00+00:00", "what": upgrade}]
     assert twin["not_observed"] == [
         {
             "start": "2017-07-05T12:40:00+00:00",
