@@ -26,6 +26,8 @@ MAX_SPAN = timedelta(days=31)  # of one batch's windows: each hour has its own c
 _WINDOW = pl.duration(seconds=10)
 _TEXT_BYTES = 1 << 20
 _LARGEST = 2**40  # of a window's counts and times in µs (12 days), so that sums remain bigints
+_MOST_NODES = 1_000_000  # of a job
+_LARGEST_COUNTER = 2**53 - 1  # as in the collectors: the counters of a row add up to a bigint
 _SIGNED = {"exit_status", "exit_signal"}
 _FUTURE = "is in the future"
 
@@ -148,6 +150,13 @@ def _column_rules(table: Table, now: datetime) -> Iterator[tuple[str, pl.Expr, s
             yield name, column < 0, "is negative"
 
 
+def _bounded(table: Table, largest: int) -> Iterator[tuple[str, pl.Expr, str]]:
+    """Yield the rules for the counts of a table, so that sums of a row and of rows are bigints."""
+    for name, dtype in table.columns.items():
+        if dtype == pl.Int64:
+            yield name, pl.col(name) > largest, f"is more than {largest:,}"
+
+
 _DELTAS = (
     ("end", pl.col("end") < pl.col("start"), "is before start"),
     ("basis", ~pl.col("basis").is_in(tables.BASES), f"is not one of {', '.join(tables.BASES)}"),
@@ -172,18 +181,16 @@ _TABLE_RULES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
     tables.RPC_WINDOWS.name: (
         *_WINDOWS,
         ("timed", pl.col("timed") > pl.col("count"), "is more than count"),
-        *(
-            (name, pl.col(name) > _LARGEST, f"is more than {_LARGEST:,}")
-            for name, dtype in tables.RPC_WINDOWS.columns.items()
-            if dtype == pl.Int64
-        ),
+        *_bounded(tables.RPC_WINDOWS, _LARGEST),
     ),
     tables.REQUEST_WINDOWS.name: (
         *_WINDOWS,
         ("count", pl.col("count") > _LARGEST, f"is more than {_LARGEST:,}"),
     ),
-    tables.JOB_DELTAS.name: _DELTAS,
-    tables.TARGET_DELTAS.name: _DELTAS,
+    **{
+        table.name: (*_DELTAS, *_bounded(table, _LARGEST_COUNTER))
+        for table in (tables.JOB_DELTAS, tables.TARGET_DELTAS)
+    },
     tables.EXPORT_DELTAS.name: _DELTAS,
     tables.SERVICE_COUNTERS.name: (
         (
@@ -196,6 +203,7 @@ _TABLE_RULES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
         *_LINES,
         ("state", ~pl.col("state").is_in(STATES), f"is not one of {', '.join(STATES)}"),
         _ENDS,
+        ("node_count", pl.col("node_count") > _MOST_NODES, f"is more than {_MOST_NODES:,}"),
     ),
     tables.LAUNCHES.name: _LINES,
     tables.WORKLOAD_JOBS.name: (

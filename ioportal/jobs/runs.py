@@ -42,12 +42,17 @@ _LAST_OBSERVED = F("started_at") + Func(
 KNOWN_UNTIL = Coalesce(
     "ended_at", _LAST_OBSERVED, "started_at", output_field=DateTimeField(null=True)
 )
-# Nodes of a job; on clusters with shared nodes, its cores divided by cores per node. `least`
-# ignores null (unknown).
-NODES = Least(
-    Cast("node_count", FloatField()),
-    Cast(NullIf("core_count", Value(0)), FloatField()) / F("cluster__cores_per_node"),
-)
+
+
+def nodes(job: str = "") -> Least:
+    """Return an expression for a job's nodes; where nodes are shared, its cores / cores per node.
+
+    Args:
+        job: path from the model of the query to the job, such as ``job__``.
+    """
+    cores = Cast(NullIf(f"{job}core_count", Value(0)), FloatField())
+    # `least` ignores null (unknown).
+    return Least(Cast(f"{job}node_count", FloatField()), cores / F(f"{job}cluster__cores_per_node"))
 
 
 def node_hours(start: datetime | None = None, end: datetime | None = None) -> Combinable:
@@ -58,7 +63,7 @@ def node_hours(start: datetime | None = None, end: datetime | None = None) -> Co
         template="greatest(extract(epoch FROM %(expressions)s)::float8, 0)",
         output_field=FloatField(),
     )
-    return NODES * inside_s / 3600.0
+    return nodes() * inside_s / 3600.0
 
 
 def most_at_once(runs: Iterable[tuple[datetime, datetime]]) -> int:

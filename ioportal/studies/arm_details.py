@@ -16,6 +16,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.metrics import Unit
 from ioportal.jobs.models import JobStatistics
+from ioportal.jobs.runs import nodes
 from ioportal.studies.cache import cached
 from ioportal.studies.population_values import Covariate
 from ioportal.studies.populations import PANDA_JOBS, figures_version
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from ioportal.analysis.metrics import Metric
     from ioportal.studies.populations import Selection
 
-_CACHE_VERSION = 3  # to be changed with the classes below
+_CACHE_VERSION = 4  # to be changed with the classes below
 _FRACTIONS = {Unit.SHARE, Unit.RATIO}  # units of values that need bins below 1
 _TOTALS: dict[str, Any] = {
     "read_bytes": F("read_bytes"),
     "write_bytes": F("write_bytes"),
     "metadata_operations": F("metadata_operations"),
-    "node_hours": F("node_count") * F("duration_s") / 3600.0,
+    "node_hours": nodes("job__") * F("duration_s") / 3600.0,
 }
 _QUARTILES = {"p25": 0.25, "median": 0.5, "p75": 0.75}
 

@@ -29,7 +29,7 @@ from ioportal.analysis.metrics import Source
 from ioportal.analysis.trends import missing_reads
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
-from ioportal.jobs.runs import KNOWN_UNTIL, NODES
+from ioportal.jobs.runs import KNOWN_UNTIL, nodes
 from ioportal.site.models import ServerVersion, Target
 from ioportal.studies.population_values import (
     BATCH_APPLICATION,
@@ -105,7 +105,7 @@ BATCH_RECORDS = Records(
         "other": (),
     },
     known_until=KNOWN_UNTIL,
-    nodes=NODES,
+    nodes=nodes(),
     cores=F("core_count"),
     figure=lambda name: F(f"statistics__{name}"),
     application=BATCH_APPLICATION,

@@ -169,6 +169,15 @@ def test_invalid_rows_are_refused_with_column_and_row(deliver, frame, code, colu
     assert not Segment.objects.exists()
 
 
+def test_counters_whose_sums_would_stop_the_stages_are_refused(deliver):
+    row = delta("12:00", "12:01", job="77", open=2**53, close=2**62)
+    poll = batch(1, "job_deltas", [row], [("lake-MDT0000", "12:00", "12:01")])
+
+    status, answer = deliver(poll, source="mds1-jobs")
+
+    assert (status, answer["column"], answer["row"]) == (422, "open", 1)
+
+
 def test_an_earlier_agent_delivers_without_new_columns(deliver, queries):
     row = delta("12:00", "12:01", job="77", open=5, open_us=50)
     frame = tables.JOB_DELTAS.frame([row]).drop(tables.TIMES)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
@@ -108,11 +109,12 @@ def test_back_tests_of_usual_values_agree_with_live_evaluation(evaluate, back_te
             batch_id=str(n),
             name=name,
             node_count=2 + n % 2,
-            submitted_at=at("12:00"),
-            started_at=at("12:00"),
-            ended_at=at("12:50"),
+            submitted_at=start,
+            started_at=start,
+            ended_at=start + timedelta(minutes=50),
         )
         for n, (name, *_) in enumerate(rows)
+        for start in [at("12:00") - timedelta(days=n < len(usual))]
     )
     JobStatistics.objects.bulk_create(
         JobStatistics(

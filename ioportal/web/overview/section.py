@@ -320,9 +320,10 @@ class Section(Observation):
             schema={**OBSERVED, "layer": pl.String, "amount": pl.Float64},
             orient="row",
         )
-        pivoted = frame.pivot(
-            "layer", index=["source", "start", "end"], values="amount", aggregate_function="sum"
-        )
+        # Summed before: a pivot's sum of nothing is 0, and hidden amounts are not 0.
+        index = ["source", "start", "end"]
+        summed = frame.group_by(*index, "layer", maintain_order=True).agg(pl.sum("amount"))
+        pivoted = summed.pivot("layer", index=index, values="amount")
         missing = [
             pl.lit(None, pl.Float64).alias(kind)
             for kind in self.kinds

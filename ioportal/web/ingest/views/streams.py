@@ -42,7 +42,9 @@ def streams(request: UserRequest) -> HttpResponse:
         if source and senders.release(source, request.user.get_username()):
             messages.success(request, "The waiting agent takes over with its next attempt.")
         return redirect("streams")
-    waiting = Sender.objects.filter(rival_at__gt=timezone.now() - senders.RECENT)
+    waiting = Sender.objects.filter(
+        stream__isnull=False, rival_at__gt=timezone.now() - senders.RECENT
+    )
     context = {
         "section": "ingest",
         "tab": "streams",
