@@ -253,7 +253,7 @@ def test_the_number_of_queries_does_not_grow_with_the_jobs(
 
     with django_assert_num_queries(22):
         as_staff.get(f"/overview/rpcs/?{RANGE}")
-    with django_assert_num_queries(24):
+    with django_assert_num_queries(25):
         as_staff.get(f"/overview/operations/?{RANGE}")
 
 
