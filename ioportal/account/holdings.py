@@ -122,6 +122,7 @@ NAME_COLUMNS = (
     NameColumn("flags.CaseEvent", "by"),
     NameColumn("flags.ThresholdSet", "set_by"),
     NameColumn("flags.BackTest", "requested_by"),
+    NameColumn("ingest.Stream", "discarded_by"),
     NameColumn("activity.Incident", "saved_by"),
     NameColumn("activity.PinnedBaseline", "pinned_by"),
     NameColumn("studies.Mitigation", "made_by"),

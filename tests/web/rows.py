@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from uuid import UUID
 
 from ioportal.activity.models import Incident
 from ioportal.alerts import answers
@@ -9,9 +10,9 @@ from ioportal.alerts.models import Notification
 from ioportal.flags import cases
 from ioportal.flags.models import BackTest, Flag, ThresholdSet
 from ioportal.ingest import uploads
-from ioportal.ingest.models import Upload
+from ioportal.ingest.models import Stream, Upload
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.site.models import Server
+from ioportal.site.models import Server, Source
 from ioportal.studies.experiments import named_experiment
 from ioportal.studies.models import Experiment, Mitigation, Population
 from tests.logs import DAY, at
@@ -136,6 +137,10 @@ def page_names(job, alice):
         subject="Your jobs", text="Hello Alice", html="<p>Hello Alice</p>", finished_at=at("14:00"),
     )  # fmt: skip
     mitigation = Mitigation.objects.create(title="Fix", kind="code", started_at=at("12:30"))
+    stream = Stream.objects.create(
+        source=Source.objects.create(name="streamed", format="rpctrace", server=server),
+        stream=UUID(int=1), host="mds1.example.org", started_at=at("12:00"), latest_at=at("13:00"),
+    )  # fmt: skip
     experiment = experiment_of(alice)
     attachment = experiment.runs.first().attachments.create(name="a", content=b"a", size_bytes=1)
     upload = experiment.uploads.first()
@@ -160,4 +165,5 @@ def page_names(job, alice):
         "attachment": attachment.pk,
         "upload": upload.pk,
         "upload_file": upload.files.first().pk,
+        "stream": stream.pk,
     }

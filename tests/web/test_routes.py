@@ -87,7 +87,7 @@ TABLE = [
     ("ingest/health/", "/ingest/health/", {"GET": A.STAFF}),
     ("ingest/storage/", "/ingest/storage/", {"GET": A.STAFF}),
     ("ingest/streams/", "/ingest/streams/", {"GET": A.STAFF, "POST": A.STAFF}),
-    ("ingest/streams/<int:pk>/", "/ingest/streams/0/", {"GET": A.ABSENT, "POST": A.ABSENT}),
+    ("ingest/streams/<int:pk>/", "/ingest/streams/{stream}/", {"GET": A.STAFF, "POST": A.STAFF}),
     ("ingest/nids/", "/ingest/nids/", {"GET": A.STAFF}),
     ("ingest/tables/", "/ingest/tables/", {"GET": A.STAFF, "POST": A.STAFF}),
     ("ingest/pending/", "/ingest/pending/", {"GET": A.STAFF}),

@@ -151,6 +151,8 @@ PAGES = {  # and their parameters
     "/ingest/coverage/unexplained/": RANGE,
     "/ingest/health/": ["format"],
     "/ingest/storage/": ["format"],
+    "/ingest/streams/": ["page"],
+    "/ingest/streams/{stream}/": [],
     "/ingest/nids/": ["q", "page", "format"],
     "/ingest/pending/": ["q", "page", "format"],
     "/ingest/tables/": ["cluster", "format"],
