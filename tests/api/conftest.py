@@ -15,6 +15,7 @@ from tests import batches
 from tests.conftest import SITE
 from tests.loading import run_task
 from tests.web.conftest import (
+    _static_files_as_they_are,
     alice,
     cluster,
     heavy_job,
@@ -26,6 +27,7 @@ from tests.web.conftest import (
 )
 
 __all__ = [
+    "_static_files_as_they_are",
     "alice",
     "cluster",
     "heavy_job",
