@@ -185,7 +185,7 @@ _TABLE_RULES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
     ),
     tables.REQUEST_WINDOWS.name: (
         *_WINDOWS,
-        ("count", pl.col("count") > _LARGEST, f"is more than {_LARGEST:,}"),
+        *_bounded(tables.REQUEST_WINDOWS, _LARGEST),
     ),
     **{
         table.name: (*_DELTAS, *_bounded(table, _LARGEST_COUNTER))

@@ -161,6 +161,3 @@ def _delete_io_windows(rows: QuerySet[JobDelta], start: datetime, end: datetime)
     stale = set(windows.exclude(job_id=0).values_list("job_id", flat=True).distinct())
     windows.delete()
     return stale
-
-
-__all__ = ["Invalid", "delete_next", "discard", "is_discardable"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ioportal.activity.models import Incident
 from ioportal.analysis.metrics import Unit
 from ioportal.flags.models import Flag
+from ioportal.reporting.comparison_sentences import TIMES
 from ioportal.reporting.formatting import UNKNOWN, human, lowered, percent, significant, with_unit
 from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.populations import BATCH_JOBS
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ioportal.studies.arm_details import ArmDetails
     from ioportal.studies.populations import Selection
 
-_TIMES = 1.5  # ratios from here on are factors, smaller ones percentages
 _TITLES = {  # of the sums in `Mix.totals`
     "read_bytes": ("Bytes read", Unit.BYTES),
     "write_bytes": ("Bytes written", Unit.BYTES),
@@ -64,7 +64,7 @@ class Total:
         ratio = after / before
         factor = max(ratio, 1 / ratio)
         size = f"{percent(abs(ratio - 1))} %"
-        if factor >= _TIMES:
+        if factor >= TIMES:
             size = f"{significant(factor)}\N{MULTIPLICATION SIGN}"
         return f"{size} {verb}" if self.is_contrast else f"{verb} {size}"
 

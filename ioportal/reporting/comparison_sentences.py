@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.metrics import Metric
 
 _X = "\N{MULTIPLICATION SIGN}"
-_TIMES = 1.5  # ratios from here on are factors, smaller ones percentages
+TIMES = 1.5  # ratios from here on are factors, smaller ones percentages
 _USELESS = 100  # smallest detectable effect: larger than any expectation
 _UNEQUAL = 0.1  # difference of shares from which arms are out of balance
 _FEW_MATCHED = 0.8  # share of jobs in common strata below which it is reported
@@ -100,7 +100,7 @@ def change_in_words(metric: Metric, effect: Effect, *, is_contrast: bool = False
         sizes = (abs(value), *sorted((abs(low), abs(high))))
         size, first, last = (with_unit(each, metric.unit) for each in sizes)
         interval = f"({first} to {last})"
-    elif (factor := value if is_higher else 1 / value) >= _TIMES:
+    elif (factor := value if is_higher else 1 / value) >= TIMES:
         bounds = [low, high] if is_higher else [1 / high, 1 / low]
         size, interval = _interval(factor, bounds, significant, (_X, ""))
     else:
@@ -148,7 +148,7 @@ def smallest_in_words(metric: Metric, effect: Effect) -> str:
     if effect.scale is Scale.DIFFERENCE:
         return with_unit(effect.smallest, metric.unit)
     factor = 1 + effect.smallest
-    return f"{significant(factor)}{_X}" if factor >= _TIMES else _percent(effect.smallest)
+    return f"{significant(factor)}{_X}" if factor >= TIMES else _percent(effect.smallest)
 
 
 def cautions(

@@ -1,4 +1,4 @@
-"""Histories of RPCs to metadata servers from outside jobs."""
+"""Histories of RPCs and operations from outside jobs at metadata servers."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import AttributedRpc, HostWindow, IoWindow, Principal, RpcWindow
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from ioportal.flags.models import Flag
     from ioportal.telemetry.levels import Level
 
@@ -117,19 +119,24 @@ OUTSIDE_JOBS = HistorySource(
 CONTRADICTED = replace(OUTSIDE_JOBS, amounts=one_by_one(_contradicted_rpcs))
 
 
-def _host_operations(flag: Flag, over: Interval) -> pl.DataFrame:
-    _, nid_id = principal_windows.principal_key(flag.subject)
-    mdts = Target.objects.filter(filesystem=flag.filesystem_id, kind=Target.Kind.MDT)
+def _polled_sums(windows: QuerySet[Any], amount: Sum) -> pl.DataFrame:
+    """Return the totals of `PEAK_SPAN` at the end of each poll interval with a duration."""
     rows = (
-        HostWindow.objects.filter(nid_id=nid_id, end__gt=over.start, end__lte=over.end)
-        .filter(target_id__in=mdts.values("pk"))
-        .exclude(start=F("end"))
+        windows.exclude(start=F("end"))
         .values("start", "end")
-        .annotate(amount=Sum("metadata_operations"))
+        .annotate(amount=amount)
         .values_list("start", "end", "amount")
     )
     schema = {**INTERVAL, "amount": pl.Float64()}
     return moving(pl.DataFrame(list(rows), schema=schema, orient="row").sort("end"), PEAK_SPAN)
+
+
+def _host_operations(flag: Flag, over: Interval) -> pl.DataFrame:
+    _, nid_id = principal_windows.principal_key(flag.subject)
+    mdts = Target.objects.filter(filesystem=flag.filesystem_id, kind=Target.Kind.MDT)
+    windows = HostWindow.objects.filter(nid_id=nid_id, end__gt=over.start, end__lte=over.end)
+    windows = windows.filter(target_id__in=mdts.values("pk"))
+    return _polled_sums(windows, Sum("metadata_operations"))
 
 
 OUTSIDE_OPERATIONS = HistorySource(
@@ -149,23 +156,15 @@ def _process_operations(flag: Flag, over: Interval) -> pl.DataFrame:
         processes.filter(pk=key) if uid is None else processes.filter(text__endswith=f".{uid}")
     )
     mdts = Target.objects.filter(filesystem=flag.filesystem_id, kind=Target.Kind.MDT)
-    rows = (
-        IoWindow.objects.filter(
-            kind=Principal.PROCESS,
-            source_job_id__in=list(processes.values_list("pk", flat=True)),
-            target_id__in=mdts.values("pk"),
-            start__gte=over.start - DAY,
-            end__gt=over.start,
-            end__lte=over.end,
-        )
-        .exclude(start=F("end"))
-        .exclude(basis=IoWindow.Basis.TOTAL)
-        .values("start", "end")
-        .annotate(amount=Sum(_METADATA_OPERATIONS))
-        .values_list("start", "end", "amount")
+    windows = IoWindow.objects.filter(
+        kind=Principal.PROCESS,
+        source_job_id__in=list(processes.values_list("pk", flat=True)),
+        target_id__in=mdts.values("pk"),
+        start__gte=over.start - DAY,
+        end__gt=over.start,
+        end__lte=over.end,
     )
-    schema = {**INTERVAL, "amount": pl.Float64()}
-    return moving(pl.DataFrame(list(rows), schema=schema, orient="row").sort("end"), PEAK_SPAN)
+    return _polled_sums(windows.exclude(basis=IoWindow.Basis.TOTAL), Sum(_METADATA_OPERATIONS))
 
 
 PROCESS_OPERATIONS = HistorySource(

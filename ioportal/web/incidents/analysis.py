@@ -118,7 +118,6 @@ class SlowInterval:
     end: datetime
     worst_ratio: float | None  # to the usual time
     wait_above_usual_s: float | None  # of all requests, whoever caused it
-    extra_wait_s: float | None  # the same, under its former name
 
     @classmethod
     def from_slowdown(cls, slowdown: Slowdown, filesystem: str, server: str) -> SlowInterval:
@@ -130,18 +129,20 @@ class SlowInterval:
             slowdown.end,
             slowdown.factor,
             slowdown.waited_s,
-            slowdown.waited_s,
         )
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """The members of an export; the wait has its former name, too."""
+        return vars(self) | {"extra_wait_s": self.wait_above_usual_s}
 
     def rounded(self, hidden: Mapping[str, bool] | None) -> SlowInterval:
         """Return it as users may see it; None: all is hidden."""
         is_hidden = hidden is None or any(hidden.values())
-        wait_s = None if is_hidden else _coarse(self.wait_above_usual_s)
         return replace(
             self,
             worst_ratio=None if is_hidden else _coarse(self.worst_ratio),
-            wait_above_usual_s=wait_s,
-            extra_wait_s=wait_s,
+            wait_above_usual_s=None if is_hidden else _coarse(self.wait_above_usual_s),
         )
 
 
@@ -242,7 +243,7 @@ class ImpactAnalysis:
         return not self._user.is_staff and (
             any(self._hidden.values())
             or any(row.rpcs is None for row in self.latency)
-            or any(interval.extra_wait_s is None for interval in self.slow_intervals)
+            or any(interval.wait_above_usual_s is None for interval in self.slow_intervals)
         )
 
     @cached_property
@@ -348,7 +349,7 @@ class ImpactAnalysis:
             "wait_above_usual_s": self.waited_s if self._user.is_staff else None,
             "extra_wait_s": self.waited_s if self._user.is_staff else None,
             "groups": [group.facts for group in self.groups],
-            "slow_intervals": [vars(interval) for interval in self.slow_intervals],
+            "slow_intervals": [interval.facts for interval in self.slow_intervals],
             "latency": [vars(row) for row in self.latency],
         }
 
