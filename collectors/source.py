@@ -170,7 +170,31 @@ class _FullReads(io.RawIOBase):
         return filled
 
 
-class _ZstdText(io.RawIOBase):
+class _Converted(io.RawIOBase):
+    """The content of a stream, converted part by part."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._text = memoryview(b"")  # converted, not consumed yet
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        while not self._text and (part := self._next_part()) is not None:
+            self._text = memoryview(part)
+        target = memoryview(buffer).cast("B")
+        size = min(len(target), len(self._text))
+        target[:size] = self._text[:size]
+        self._text = self._text[size:]
+        return size
+
+    def _next_part(self) -> bytes | None:
+        """Convert the next part, which may be empty; None at the end."""
+        raise NotImplementedError
+
+
+class _ZstdText(_Converted):
     """The content of zstd frames.
 
     `zstandard`'s own reader does not report a stream that is truncated inside a frame.
@@ -180,23 +204,16 @@ class _ZstdText(io.RawIOBase):
     _INPUT_BYTES = 512
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._frame = zstandard.ZstdDecompressor().decompressobj()
         self._compressed = b""  # not decompressed yet
-        self._text = memoryview(b"")  # decompressed, not consumed yet
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        while not self._text and self._fill():
-            self._text = memoryview(self._frame.decompress(self._compressed))
-            self._compressed = self._frame.unused_data
-        target = memoryview(buffer).cast("B")
-        size = min(len(target), len(self._text))
-        target[:size] = self._text[:size]
-        self._text = self._text[size:]
-        return size
+    def _next_part(self) -> bytes | None:
+        if not self._fill():
+            return None
+        text = self._frame.decompress(self._compressed)
+        self._compressed = self._frame.unused_data
+        return text
 
     def _fill(self) -> bool:
         """Provide a frame and input for it; False at the end of the last frame."""
@@ -208,28 +225,20 @@ class _ZstdText(io.RawIOBase):
         return bool(self._compressed)
 
 
-class _Utf8Text(io.RawIOBase):
+class _Utf8Text(_Converted):
     """The content of a UTF-16 stream as UTF-8; invalid parts become U+FFFD."""
 
     def __init__(self, stream: BinaryIO, encoding: str) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._decoder = codecs.getincrementaldecoder(encoding)("replace")
-        self._text = memoryview(b"")  # decoded, not consumed yet
         self._ended = False
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer") -> int:
-        while not self._text and not self._ended:
-            block = self._stream.read(BLOCK_BYTES)
-            self._ended = not block
-            self._text = memoryview(self._decoder.decode(block, final=self._ended).encode())
-        target = memoryview(buffer).cast("B")
-        size = min(len(target), len(self._text))
-        target[:size] = self._text[:size]
-        self._text = self._text[size:]
-        return size
+    def _next_part(self) -> bytes | None:
+        if self._ended:
+            return None
+        block = self._stream.read(BLOCK_BYTES)
+        self._ended = not block
+        return self._decoder.decode(block, final=self._ended).encode()
 
 
 def utf_16(head: bytes) -> str:

@@ -177,12 +177,13 @@ _PROCESS_COLUMNS = {
 _CONTRADICTED_COLUMNS = {
     name: HOST_EVIDENCE[name] for name in ("subject", "contradicted_rpcs", "contradicted_hosts")
 }
+_OF_OTHER_QUERIES = (_PROCESS_COLUMNS.keys() | _CONTRADICTED_COLUMNS) - {
+    "subject",
+    "capacity_per_s",
+}
 _COLUMNS = {
     Subject.HOST: {
-        name: kind
-        for name, kind in HOST_EVIDENCE.items()
-        if name in {"subject", "capacity_per_s"}
-        or name not in _PROCESS_COLUMNS.keys() | _CONTRADICTED_COLUMNS
+        name: kind for name, kind in HOST_EVIDENCE.items() if name not in _OF_OTHER_QUERIES
     },
     Subject.FILESYSTEM: FILESYSTEM_EVIDENCE,
 }
