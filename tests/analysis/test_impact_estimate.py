@@ -23,7 +23,6 @@ MINUTE = timedelta(minutes=1)
 SERVICE = 3
 USUAL_US = 5_000.0
 USUAL = pl.DataFrame([(1, SERVICE, 0, USUAL_US)], schema=BASELINES, orient="row")
-NO_GROUPS = pl.DataFrame(schema=MEMBERS)
 
 
 def waits(*intervals):
@@ -47,9 +46,16 @@ def loads(*rows, counted_by="job"):
     )
 
 
+def of_one_user_each(frame):
+    """Return the groups of principals that are jobs of different users."""
+    names = frame.select("principal", user="principal").unique()
+    return pl.concat([pl.DataFrame(schema=MEMBERS), names], how="diagonal")
+
+
 def estimate(load, wait, usual=USUAL):
     span = START, START + 10 * MINUTE
-    return impact(windows(1, wait, load, span), usual, NO_GROUPS).principals
+    rows = windows(1, wait, load, span)
+    return impact(rows, usual, of_one_user_each(rows)).principals
 
 
 def impacts(*arguments):
@@ -250,7 +256,7 @@ def measured(rpcs):
     calm = windows.filter(pl.col("start") < START + timedelta(seconds=50)).group_by(key)
     baseline = calm.agg(baseline_us=pl.sum("total_us_sum") / pl.sum("timed"))
     return (
-        impact(windows, baseline, pl.DataFrame(schema=MEMBERS))
+        impact(windows, baseline, of_one_user_each(windows))
         .principals.filter(principal="storm")["impact_s"]
         .sum()
     )

@@ -1,5 +1,7 @@
 """Pages of jobs with incomplete or unusual data."""
 
+from datetime import timedelta
+
 import pytest
 
 from ioportal.jobs import statistics
@@ -66,7 +68,7 @@ def test_rotated_logs_are_one_trace_and_many_traces_fold(page, account, logs, in
 
 def test_ranks_of_poor_figures_have_a_warning(page, new_job):
     for _ in range(10):
-        new_job({"open_close_ratio": 1})
+        new_job({"open_close_ratio": 1}, started_at=at("12:00") - timedelta(days=1))
     poor, good = (
         new_job({"open_close_ratio": 2, "quality": quality}) for quality in ("poor", "good")
     )

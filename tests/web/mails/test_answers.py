@@ -9,6 +9,7 @@ import pytest
 from ioportal.alerts import answers, outbox, planning
 from ioportal.alerts.models import Answer, Notification
 from ioportal.flags.models import Case, CaseEvent
+from ioportal.site.models import Server
 from tests.web.reading import text_of, words_of
 
 
@@ -71,6 +72,7 @@ def test_the_owner_is_shown_the_request_and_no_advice_of_staff(as_alice, storm):
     for address in (f"/cases/{storm.pk}/", f"/flags/{storm.flags.get().pk}/"):
         assert "Advice" not in words_of(as_alice.get(address))
 
+    Server.objects.update(capacity_per_s=50)
     assert "Before you run this job again, please reduce" in words_of(
         as_alice.get(f"/cases/{storm.pk}/")
     )
@@ -85,7 +87,7 @@ def test_only_exports_of_staff_have_advice(as_alice, storm, sam):
         f"/cases/{storm.pk}/flags/?format=json",
         "/cases/?state=all&format=csv",
     )
-    advice = "check which files it opens"
+    advice = "Check which files it opens"
     assert advice in flag.advice
 
     for address in exports:

@@ -20,6 +20,7 @@ RESOLVED = {"state": Case.State.RESOLVED, "resolution": "Fixed.", "resolved_at":
 
 def test_a_case_is_previewed(as_staff, storm):
     cache.clear()
+    Server.objects.update(capacity_per_s=50)
 
     page = words_of(as_staff.get(f"/mails/preview/?case={storm.pk}"))
 
