@@ -53,17 +53,20 @@ def expected(drawn_reads):
         for previous, moment in pairwise([None, *moments]):
             number, _, entries = reads[moment]
             _, used, old = reads[previous] if previous else (None, None, {})
-            for job in old.keys() - entries.keys():
-                if moment - used < IDLE * 0.9:
-                    window = windows[previous, moment, folded, job, number]
-                    window[1] = max(window[1], RESET)
-            for job, value in entries.items():
-                amount, basis = _increase(job, value, old, previous and moment - used > IDLE)
-                if previous is None:
-                    basis = TOTAL
+            rows = {
+                job: _increase(job, value, old, previous and moment - used > IDLE)
+                for job, value in entries.items()
+            }
+            if moment - (used or moment) < IDLE * 0.9:
+                rows |= {job: (0, RESET) for job in old.keys() - entries.keys()}
+            bases = [basis for _, basis in rows.values()]
+            was_restarted = RESET in bases and bases.count(RESET) >= bases.count(DIFFERENCE)
+            for job, (amount, basis) in rows.items():
                 window = windows[previous or moment, moment, folded, job, number]
                 window[0] += amount
-                window[1] = max(window[1], basis)
+                window[1] = max(window[1], RESET if was_restarted else basis)
+                if previous is None:
+                    window[1] = TOTAL
     return sorted(
         (start, end, folded, job, amount, basis)
         for (start, end, folded, job, _), (amount, basis) in windows.items()
