@@ -58,7 +58,7 @@ def expected(drawn_reads):
                 for job, value in entries.items()
             }
             if moment - (used or moment) < IDLE * 0.9:
-                rows |= {job: (0, RESET) for job in old.keys() - entries.keys()}
+                rows |= dict.fromkeys(old.keys() - entries.keys(), (0, RESET))
             bases = [basis for _, basis in rows.values()]
             was_restarted = RESET in bases and bases.count(RESET) >= bases.count(DIFFERENCE)
             for job, (amount, basis) in rows.items():
