@@ -40,6 +40,7 @@ class Total:
         unit: None: a number without unit.
         values: of each arm; None: unknown.
         known: number of jobs with a known value in each arm; None: not a sum over jobs.
+        days: length of each arm, if these differ: then totals per day are compared.
         is_contrast: whether the arms are different jobs, instead of one population over time.
     """
 
@@ -48,11 +49,21 @@ class Total:
     unit: Unit | None
     values: tuple[float | None, ...]
     known: tuple[int, ...] | None = None
+    days: tuple[float, ...] | None = None
     is_contrast: bool = False
+
+    @property
+    def per_day(self) -> tuple[float | None, ...] | None:
+        """The values per day of each arm; None: the arms are equally long."""
+        if self.days is None:
+            return None
+        pairs = zip(self.values, self.days, strict=True)
+        return tuple(None if value is None else value / days for value, days in pairs)
 
     def change(self, number: int) -> str:
         """Return the change from the first arm to another one, such as "fell 15 %"."""
-        before, after = self.values[0], self.values[number]
+        values = self.per_day or self.values
+        before, after = values[0], values[number]
         if before is None or after is None:
             return UNKNOWN
         if before == after:
@@ -70,12 +81,13 @@ class Total:
 
     def in_words(self, number: int) -> str:
         """Return the change to an arm with both values."""
-        unit = self.unit or Unit.COUNT
+        rates, unit = self.per_day, self.unit or Unit.COUNT
+        write = with_unit
         if unit is Unit.COUNT:
-            before, after = (human(self.values[each], unit) for each in (0, number))
-        else:
-            before, after = (with_unit(self.values[each], unit) for each in (0, number))
-        return f"{lowered(self.title)} {self.change(number)} ({before} to {after})"
+            unit, write = (Unit.RATIO if rates else unit), human
+        before, after = (write((rates or self.values)[each], unit) for each in (0, number))
+        title = f"{lowered(self.title)}{' per day' if rates else ''}"
+        return f"{title} {self.change(number)} ({before} to {after})"
 
 
 def arm_totals(
@@ -85,6 +97,7 @@ def arm_totals(
     details: ArmDetails,
     user: User,
     *,
+    days: tuple[float, ...] | None,
     is_contrast: bool,
 ) -> list[Total]:
     """Return the totals of arms: jobs and their activity, cases and incidents.
@@ -95,6 +108,7 @@ def arm_totals(
         periods: start and end of each; None: unbounded.
         details: of the same arms.
         user: sees cases of visible flags; staff see incidents.
+        days: length of each arm, if these differ.
         is_contrast: whether the arms are different jobs.
     """
     kind = arms[0].kind
@@ -112,7 +126,7 @@ def arm_totals(
             Incident.objects.filter(start__lt=end, end__gt=start).count() for start, end in periods
         )
         totals.append(Total("incidents", "Saved incidents of the site", None, incidents))
-    return [replace(total, is_contrast=is_contrast) for total in totals]
+    return [replace(total, days=days, is_contrast=is_contrast) for total in totals]
 
 
 def _cases(jobs: Any, user: User) -> int:

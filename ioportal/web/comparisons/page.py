@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
+from django.utils import timezone
 
 from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
 from ioportal.charts.arms import MOST_ARMS
@@ -63,6 +65,7 @@ _COVARIATES = {
     Covariate.APPLICATION: "applications",
     Covariate.NONE: "nothing",
 }
+_DAY = timedelta(days=1)
 _SAME_LENGTH = 1.01  # longest / shortest period: a change of the clock is no difference
 
 
@@ -322,6 +325,7 @@ class ComparisonPage:
             [(arm.start, arm.end) for arm in self.arms],
             self.details,
             self.user,
+            days=self.lengths if self.lengths_differ else None,
             is_contrast=self.is_contrast,
         )
 
@@ -333,11 +337,22 @@ class ComparisonPage:
             for number, arm in enumerate(self.arms[1:], 1)
         ]
 
+    @cached_property
+    def lengths(self) -> tuple[float, ...]:
+        """Days of each arm until now; a period without a start or an end has that of all jobs."""
+        span = self.span
+        if span is None:
+            return ()
+        now = timezone.now()
+        ends = (min(arm.end or span.end, now) for arm in self.arms)
+        pairs = zip(self.arms, ends, strict=True)
+        return tuple((end - (arm.start or span.start)) / _DAY for arm, end in pairs)
+
     @property
     def lengths_differ(self) -> bool:
         """Whether totals are of periods of different lengths."""
-        spans = [arm.end - arm.start for arm in self.arms if arm.start and arm.end]
-        return len(spans) == len(self.arms) and max(spans) > _SAME_LENGTH * min(spans)
+        lengths = self.lengths
+        return bool(lengths) and max(lengths) > _SAME_LENGTH * min(lengths) > 0
 
     @property
     def verdicts(self) -> list[tuple[Arm, list[str]]]:
@@ -530,7 +545,11 @@ class ComparisonPage:
             "margin": self.query.margin,
             "expectation": self.finding.text if self.finding else None,
             "totals": {
-                total.name: {"values": total.values, "known_jobs": total.known}
+                total.name: {
+                    "values": total.values,
+                    "known_jobs": total.known,
+                    "per_day": total.per_day,
+                }
                 for total in self.totals
             },
             "conclusions_of_totals": {arm.name: text for arm, text in self.total_sentences},

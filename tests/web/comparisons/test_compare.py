@@ -114,8 +114,25 @@ def test_totals_come_before_the_typical_job(as_staff, campaign):
     assert about["totals"]["read_bytes"] == {
         "values": [104_472_000_000, 88_800_000_000],
         "known_jobs": [48, 48],
+        "per_day": None,
     }
     assert list(about["conclusions_of_totals"]) == ["After"]
+
+
+def test_totals_of_periods_of_unequal_length_are_compared_per_day(as_staff, campaign):
+    campaign()
+    JobStatistics.objects.update(read_bytes=1_000_000_000, computed_at=timezone.now())
+    twice = during(CHANGED, CHANGED + timedelta(days=2 * DAYS), user="alice")
+    cache.clear()
+
+    words = words_of(as_staff.get(compare(BOTH[0], twice)))
+    totals = json_of(as_staff.get(compare(BOTH[0], twice, format="json")))["totals"]
+
+    assert "Total: jobs per day fell 2.00\N{MULTIPLICATION SIGN} (6.00 to 3.00), bytes" in words
+    assert "bytes read per day fell 2.00\N{MULTIPLICATION SIGN} (6.00 GB to 3.00 GB)" in words
+    assert "per day: the periods differ in length (8, 16 days)" in words
+    assert totals["jobs"]["values"] == [48, 48]
+    assert totals["jobs"]["per_day"] == [6, 3]
 
 
 def test_a_job_belongs_to_the_arm_in_which_it_started(as_staff, campaign):
