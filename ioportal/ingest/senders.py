@@ -32,6 +32,11 @@ RECENT: Final = timedelta(minutes=10)  # a second agent that tried within this t
 _REASON_CHARACTERS: Final = 1_000
 
 
+def patience(source: Source) -> timedelta:
+    """Return how long a source is silent before another agent may take over."""
+    return max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
+
+
 def admit(source: Source, manifest: Manifest, now: datetime) -> None:
     """Let the agent of a source deliver a batch.
 
@@ -77,10 +82,9 @@ def _may_take_over(sender: Sender, source: Source, manifest: Manifest, now: date
     assert sender.stream  # noqa: S101  (the caller checks it)
     if sender.rival != _identity(manifest) or sender.rival_since is None:
         return False
-    patience = max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
     # Counted from its first attempt: after an outage of the portal, both were silent.
     silent_since = max(sender.stream.latest_at, sender.rival_since)
-    return sender.is_released or now - silent_since > patience
+    return sender.is_released or now - silent_since > patience(source)
 
 
 def _take_over(sender: Sender, source: Source, manifest: Manifest, now: datetime) -> None:

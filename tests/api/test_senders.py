@@ -9,7 +9,8 @@ from django.core.management import CommandError, call_command
 from django.db.models import F
 from django.utils import timezone
 
-from ioportal.ingest.models import Sender, Stream
+from ioportal.ingest.models import Segment, Sender, Stream
+from ioportal.site.models import Server, Target
 from tests.batches import batch as new_batch
 from tests.batches import delta, traced, window
 
@@ -35,6 +36,7 @@ def pass_time():
 
     def shift(minutes):
         ago = timedelta(minutes=minutes)
+        Segment.objects.update(loaded_at=F("loaded_at") - ago)
         Stream.objects.update(latest_at=F("latest_at") - ago)
         Sender.objects.update(rival_since=F("rival_since") - ago, rival_at=F("rival_at") - ago)
 
@@ -111,6 +113,34 @@ def test_an_agent_keeps_its_source_when_it_is_updated(deliver):
 
 
 THIEF = {"stream": str(UUID(int=200))}
+
+
+@pytest.mark.parametrize("server", ["mds1", ""])
+def test_a_target_moves_to_the_agent_of_another_server_after_silence(
+    deliver, register, pass_time, server
+):
+    register('[[source]]\nname = "mds2-jobs"\nformat = "job_stats"\nserver = "mds2"')
+    Target.objects.filter(name="lake-MDT0000").update(
+        server=Server.objects.filter(name=server).first()
+    )
+
+    def polled(minute, source):
+        start, end = f"12:{minute:02}", f"12:{minute + 1:02}"
+        rows = [delta(start, end, "77", open=7)]
+        stream = str(UUID(int=sum(source.encode())))
+        covered = [("lake-MDT0000", start, end)]
+        return deliver(new_batch(minute, "job_deltas", rows, covered, stream=stream), source)
+
+    assert polled(1, "mds1-jobs")[0] == 202
+    pass_time(4)
+    status, answer = polled(2, "mds2-jobs")
+    assert (status, answer["code"], answer["retry"]) == (422, "refused", True)
+    assert "mds1-jobs delivers it" in answer["detail"]
+    pass_time(4)
+    assert polled(2, "mds2-jobs")[0] == 202
+
+    # Back again: at once, if it is registered there.
+    assert polled(3, "mds1-jobs")[0] == (202 if server else 422)
 
 
 @pytest.mark.parametrize("start", ["10:00", "12:00:05"])

@@ -10,15 +10,16 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
-from django.db.models import F
+from django.db.models import F, Q
+from django.utils import timezone
 
 from collectors.tables import BASES, OPERATIONS
-from ioportal.ingest import stream_coverage
+from ioportal.ingest import senders, stream_coverage
 from ioportal.ingest.formats.common import needed, overlap, segment_of, unregistered
 from ioportal.ingest.loading import Refused
-from ioportal.ingest.models import DirtyDeltas
+from ioportal.ingest.models import Batch, DirtyDeltas
 from ioportal.site import name_ids
-from ioportal.site.models import Target
+from ioportal.site.models import Source, Target
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from collectors.parsed import Parsed
     from ioportal.ingest.manifest import Observed
-    from ioportal.ingest.models import Batch
     from ioportal.site.models import Filesystem
 
 _BASES = {name: IoWindow.Basis[name.upper()].value for name in BASES}
@@ -105,10 +105,38 @@ class DeltasLoader:
             .filter(pk__in=[t.pk for t in observed])
             .order_by("pk")
         )
+        self._expect_undelivered(observed)
         for target, intervals in observed.items():
             self._expect_free(target, min(interval.start for interval in intervals), intervals)
             longer = (interval for interval in intervals if interval.end > interval.start)
             stream_coverage.add(self.batch, self.coverage, target.pk, longer)
+
+    def _expect_undelivered(self, targets: Iterable[Target]) -> None:
+        """Refuse targets of other servers while another source delivers them.
+
+        After a failover the partner's agent delivers them: the source before it is silent.
+        """
+        source = self.batch.source
+        away = [t for t in targets if source.server_id not in {None, t.server_id}]
+        if not away:
+            return
+        others = Source.objects.filter(
+            Q(server__filesystem=self.filesystem) | Q(filesystem=self.filesystem),
+            format=source.format,
+        ).exclude(pk=source.pk)
+        lately = Q(pk=None)
+        for other in others:
+            heard_since = timezone.now() - senders.patience(other)
+            lately |= Q(source=other, segment__loaded_at__gt=heard_since)
+        deliveries = Batch.objects.filter(lately, segment__targets__in=away)
+        delivery = deliveries.values("source__name", name=F("segment__targets__name")).first()
+        if delivery:
+            raise Refused(
+                f"{delivery['name']} is not registered on {source.server}, and the source "
+                f"{delivery['source__name']} delivers it. After a failover {source} may, once the "
+                "other has sent nothing of it for three polls, at least five minutes. If it moved "
+                f"for good, register it on {source.server}."
+            )
 
     def _expect_free(self, target: Target, start: datetime, intervals: Iterable[Interval]) -> None:
         others = stream_coverage.from_other_streams(self.batch, self.coverage, target.pk)
