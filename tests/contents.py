@@ -35,7 +35,7 @@ _MEANING = {
     "workload_job_id": "(SELECT w.panda_id FROM jobs_workloadjob w WHERE w.id = t.workload_job_id)",
     "workloadjob_id": "(SELECT w.panda_id FROM jobs_workloadjob w WHERE w.id = t.workloadjob_id)",
 }
-_OWN_ID = {"id", "precedence"}  # the latter contains ids of segments
+_OWN_ID = {"id", "precedence", "source_id"}  # by way of loading: agent or file
 _CLOCK = {"loaded_at", "computed_at", "changed_at"}  # time of loading
 RAW = (
     "telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot",

@@ -117,7 +117,7 @@ class _Site:
             )
         yield GaugeMetricFamily(
             "ioportal_owner_conflicts",
-            "Jobs that a record assigns to another owner",
+            "Records of another owner or source that contradict a stored job",
             health.owner_conflicts().count(),
         )
         failing = GaugeMetricFamily(

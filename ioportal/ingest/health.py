@@ -144,7 +144,7 @@ def problem(source: Source, now: datetime) -> str | None:
 
 
 def owner_conflicts() -> QuerySet[OwnerConflict]:
-    """Return the unresolved conflicts of owners, latest first."""
+    """Return the unresolved conflicts with stored jobs, latest first."""
     conflicts = OwnerConflict.objects.select_related("job__cluster", "segment__batch__source")
     return conflicts.order_by("-segment_id", "line")
 

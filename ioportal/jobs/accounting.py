@@ -2,7 +2,8 @@
 
 Records of one job may arrive in any order, repeatedly, and in several files. The record with the
 latest start, then the latest end, takes precedence; of records with equal times, the later one.
-The owner of a job, once known, changes only by an explicit correction.
+The owner of a job, once known, changes only by an explicit correction. An ended job changes only by
+its own source, the agent that reported its end, or by a file: a stolen token rewrites no other job.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 OPEN_END = datetime(2200, 1, 1, tzinfo=UTC)  # stands for the end of unfinished runs
 
 _BATCH = 2_000
+_LINK_MARGIN = timedelta(minutes=5)  # between the clocks of jobs and launches
 _DST_SHIFT = timedelta(hours=1)  # shift of syslog times without the daylight-saving change
 
 _Identity = tuple[str, str, datetime]  # batch id, array index, submit time
@@ -70,6 +72,7 @@ class Order:
 
     stream: int
     sequence: int = 0
+    source_id: int | None = None  # of the agent; None: a file
     is_correction: bool = False  # explicitly: precedes all records that are none
 
     def precedence(self, row: dict[str, Any]) -> str:
@@ -83,16 +86,17 @@ class Order:
 
 @dataclass(frozen=True)
 class OwnerConflict:
-    """A record that names another owner than the stored one, which stays."""
+    """A record that is not applied: it names another owner, or its agent did not end the job."""
 
     job_id: int
     line: int
     reported_owner: str
+    differences: str = "owner"  # facts that it would change
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """Changes by a table of records, the job of each line, and conflicts of owners."""
+    """Changes by a table of records, the job of each line, and conflicts with stored jobs."""
 
     changes: list[Change]
     job_id_by_line: dict[int, int]
@@ -110,11 +114,23 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame, order: Order) -> Record
         best[identity] = max(best.get(identity, row), row, key=itemgetter("precedence"))
         owners[identity] = owners.get(identity) or row["user"]
     stored = _stored_jobs(cluster, {batch_id for batch_id, _, _ in best})
+    runs = _by_id(stored.values())
     updated, unchanged_jobs, lines = [], [], {}
+    ids: dict[_Identity, int] = {}
+    conflicts = []
     for identity, row in best.items():
         job, before = _job(cluster, row), stored.get(identity)
         if before and row["precedence"] <= before.precedence and not order.is_correction:
             continue
+        # A batch id runs once at a time: a new run during another one would take its operations.
+        same = [before] if before else _overlapping(job, runs[identity[:2]])
+        if other := next((run for run in same if _is_protected(run, order.source_id)), None):
+            ids[identity] = other.pk
+            if differences := _differences(other, job):
+                conflicts.append(OwnerConflict(other.pk, row["line"], job.owner, differences))
+            continue
+        # A file repairs the records of a source, which may repair them again.
+        job.source_id = order.source_id or (before.source_id if before else None)
         owner = (before.owner if before else "") or owners[identity]
         if not (order.is_correction and job.owner):
             if job.owner not in {"", owner}:
@@ -135,9 +151,9 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame, order: Order) -> Record
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["cluster", "batch_id", "array_index", "submitted_at"],
-        update_fields=_FACTS,
+        update_fields=(*_FACTS, "source"),
     )
-    ids = {_job_identity(job): job.pk for job in [*stored.values(), *updated]}
+    ids |= {_job_identity(job): job.pk for job in [*stored.values(), *updated]}
     relinked = _link_launches(cluster, {job.batch_id for job in updated})
     unchanged = Job.objects.filter(pk__in=relinked.difference(job.pk for job in updated))
     changes = _allocate(
@@ -151,14 +167,28 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame, order: Order) -> Record
     return Recorded(
         changes,
         {row["line"]: ids[_identity(row)] for row in rows},
-        [OwnerConflict(ids[identity], *reported) for identity, reported in lines.items()],
+        conflicts
+        + [OwnerConflict(ids[identity], *reported) for identity, reported in lines.items()],
     )
 
 
-def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
-    """Store launches from rows of `tables.LAUNCHES`, starts and ends in any order."""
+def record_launches(
+    cluster: Cluster, records: pl.DataFrame, source_id: int | None = None
+) -> Recorded:
+    """Store launches from rows of `tables.LAUNCHES`, starts and ends in any order.
+
+    Args:
+        cluster: cluster of the launches.
+        records: the rows.
+        source_id: the agent that reports jobs and launches; None: a file, or launches alone, whose
+            jobs another agent reports.
+    """
     hold(Lock.ACCOUNTING)
     rows = _storable(records).to_dicts()
+    batch_ids = {row["batch_id"] for row in rows} - {""}
+    jobs = _stored_jobs(cluster, batch_ids).values()
+    runs = _by_id(jobs) if source_id else {}
+    conflicts = []
     launches = {
         (launch.name, launch.batch_id, launch.array_index): launch
         for batch in _batches(sorted({row["launch"] for row in rows}))
@@ -169,6 +199,11 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
     replaced = []
     for row in rows:
         identity = (row["launch"], row["batch_id"], row["array_index"])
+        job = _launching(row, runs.get(identity[1:], ()))
+        if job and _is_protected(job, source_id):
+            if identity not in launches or launches[identity].nodes != row["nodes"]:
+                conflicts.append(OwnerConflict(job.pk, row["line"], job.owner, "launches"))
+            continue
         truncated = (row["launch"], "", "")
         if identity == truncated:
             identity = identities.get(row["launch"], truncated)
@@ -193,14 +228,13 @@ def record_launches(cluster: Cluster, records: pl.DataFrame) -> list[Change]:
             "exit_signal",
         ),
     )  # fmt: skip
-    batch_ids = {row["batch_id"] for row in rows} - {""}
     relinked = _link_launches(cluster, batch_ids)
-    jobs = _stored_jobs(cluster, batch_ids).values()
-    return _allocate(
+    changes = _allocate(
         cluster,
         [(job, job) for job in jobs if not job.nodes or job.pk in relinked],
         relinked,
     )
+    return Recorded(changes, {}, conflicts)
 
 
 def _storable(records: pl.DataFrame) -> pl.DataFrame:
@@ -234,6 +268,50 @@ def _job(cluster: Cluster, row: dict[str, Any]) -> Job:
 
 def _facts(job: Job) -> list[object]:
     return [getattr(job, name) for name in _FACTS if name not in _DERIVED]
+
+
+def _differences(stored: Job, job: Job) -> str:
+    """Return the names of the facts that a record knows and states otherwise."""
+    return ", ".join(
+        name.replace("_", " ")
+        for name in ("submitted_at", *_FACTS)
+        if name not in _DERIVED
+        and getattr(job, name) not in {None, "", 0}
+        and getattr(job, name) != getattr(stored, name)
+    )
+
+
+def _is_protected(job: Job, source_id: int | None) -> bool:
+    """Whether a source may not change a job, because another source or a file ended it."""
+    return source_id is not None and job.ended_at is not None and job.source_id != source_id
+
+
+def _by_id(jobs: Iterable[Job]) -> dict[tuple[str, str], list[Job]]:
+    runs: dict[tuple[str, str], list[Job]] = defaultdict(list)
+    for job in jobs:
+        runs[job.batch_id, job.array_index].append(job)
+    return runs
+
+
+def _overlapping(job: Job, runs: Iterable[Job]) -> list[Job]:
+    """Return the runs during which a job ran."""
+    return [
+        run
+        for run in runs
+        if job.started_at
+        and run.started_at
+        and job.started_at < (run.ended_at or OPEN_END)
+        and run.started_at < (job.ended_at or OPEN_END)
+    ]
+
+
+def _launching(row: dict[str, Any], runs: Iterable[Job]) -> Job | None:
+    """Return the job that a launch is linked to, as in `_LINK`."""
+    began = row["started_at"] or row["ended_at"]
+    earlier = [
+        run for run in runs if began and run.started_at and run.started_at <= began + _LINK_MARGIN
+    ]
+    return max(earlier, key=lambda run: run.started_at or OPEN_END, default=None)
 
 
 def _stored_jobs(cluster: Cluster, batch_ids: Collection[str]) -> dict[_Identity, Job]:
@@ -275,7 +353,7 @@ WITH linked AS (
         SELECT j.id FROM jobs_job j
         WHERE j.cluster_id = l.cluster_id AND j.batch_id = l.batch_id
             AND j.array_index = l.array_index
-            AND j.started_at <= coalesce(l.started_at, l.ended_at) + interval '5 minutes'
+            AND j.started_at <= coalesce(l.started_at, l.ended_at) + make_interval(secs => %s)
         ORDER BY j.started_at DESC LIMIT 1
     ) AS after
     FROM jobs_launch l
@@ -294,7 +372,7 @@ def _link_launches(cluster: Cluster, batch_ids: Collection[str]) -> set[int]:
     Returns the jobs whose launches changed.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_LINK, [cluster.pk, sorted(batch_ids)])
+        cursor.execute(_LINK, [_LINK_MARGIN.total_seconds(), cluster.pk, sorted(batch_ids)])
         return {job_id for row in cursor.fetchall() for job_id in row if job_id}
 
 

@@ -162,8 +162,8 @@ def test_the_latest_batch_decides_in_any_order_of_delivery(deliver, queries, ord
     assert queries("SELECT nodes FROM jobs_job") == [("n3",)]
 
 
-@pytest.mark.parametrize("source", ["anvil-jobs", "anvil-queue"])
-def test_no_token_takes_over_a_job(deliver, scrape, source):
+@pytest.mark.parametrize(("source", "end"), [("anvil-jobs", "14:00"), ("anvil-queue", "13:00")])
+def test_no_token_takes_over_a_job(deliver, scrape, source, end):
     deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), "anvil-jobs")
     assert scrape()["ioportal_owner_conflicts"] == 0
 
@@ -171,8 +171,67 @@ def test_no_token_takes_over_a_job(deliver, scrape, source):
     status, _ = deliver(new_batch(2, "jobs", [taken]), source)
 
     job = Job.objects.get()
-    assert (status, job.owner, job.project, job.ended_at) == (202, "alice", "PHY12", at("14:00"))
+    assert (status, job.owner, job.project, job.ended_at) == (202, "alice", "PHY12", at(end))
     assert scrape()["ioportal_owner_conflicts"] == 1
+
+
+def _ended(deliver, logs, ingest, by):
+    """Report the end of job 77 by a source, or by a file."""
+    if by == "file":
+        ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
+    else:
+        deliver(new_batch(1, "jobs", [_job(1, Run("77").running())]), "anvil-queue")
+        deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), by)
+
+
+@pytest.mark.parametrize(
+    ("taken", "differences"),
+    [
+        (Run("77", project="EVIL", start="12:30", end="14:00"), "started at, ended at, project"),
+        (Run("77", end="13:01", nodes="n[5-6]"), "ended at, nodes"),
+        (Run("77", submit="11:01", nodes="n5"), "submitted at, nodes"),
+        (Run("77.9", start="12:30", nodes="n5"), "launches"),
+    ],
+)
+@pytest.mark.parametrize("by", ["anvil-jobs", "file"])
+def test_an_ended_job_is_changed_only_by_its_own_source(
+    deliver, logs, ingest, queries, taken, differences, by
+):
+    _ended(deliver, logs, ingest, by)
+    before = contents.rows("jobs_job", "jobs_allocation", "jobs_launch")
+
+    status, _ = deliver(new_batch(2, "jobs", [_job(1, taken)]), "anvil-queue")
+
+    assert status == 202
+    assert contents.rows("jobs_job", "jobs_allocation", "jobs_launch") == before
+    conflicts = queries("SELECT reported_owner, differences FROM ingest_ownerconflict")
+    assert conflicts == [("alice", differences)]
+
+
+def test_an_ended_job_is_repaired_by_its_own_source_and_by_files(deliver, logs, ingest, queries):
+    _ended(deliver, logs, ingest, "anvil-jobs")
+    projects = []
+    for number, project in enumerate(["one", "two", "three"], start=2):
+        if project == "two":
+            ingest(
+                "sacct", logs("f", sacct(Run("77", project="two", end="13:30"))), cluster="anvil"
+            )
+        else:
+            row = _job(1, Run("77", project=project, end=f"13:{number}0"))
+            deliver(new_batch(number, "jobs", [row]), "anvil-jobs")
+        projects += queries("SELECT project FROM jobs_job")
+
+    assert projects == [("one",), ("two",), ("three",)]
+    assert not queries("SELECT 1 FROM ingest_ownerconflict")
+
+
+def test_sources_that_agree_are_no_conflict(deliver, queries):
+    for source in ("anvil-queue", "anvil-jobs", "anvil-queue"):
+        for sequence, run in enumerate([Run("77").running(), Run("77"), Run("77")], start=1):
+            deliver(new_batch(sequence, "jobs", [_job(sequence, run)]), source)
+
+    assert queries("SELECT state FROM jobs_job") == [("completed",)]
+    assert not queries("SELECT 1 FROM ingest_ownerconflict")
 
 
 def test_jobs_of_another_cluster_are_refused(deliver):
@@ -208,9 +267,10 @@ def test_text_of_records_may_contain_any_characters(deliver, queries):
 
 
 def _job(line, run):
+    batch_id, _, step = run.batch_id.partition(".")
     return {
-        "line": line, "cluster": run.cluster, "batch_id": run.batch_id, "array_index": "",
-        "launch": "", "name": run.name, "user": run.user, "project": run.project,
+        "line": line, "cluster": run.cluster, "batch_id": batch_id, "array_index": "",
+        "launch": step, "name": run.name, "user": run.user, "project": run.project,
         "queue": run.queue, "state": "completed" if run.end else "running",
         "exit_status": 0, "exit_signal": 0,
         "submitted_at": at(run.submit), "started_at": at(run.start),

@@ -69,19 +69,25 @@ class _AccountingLoader:
         """Store records of jobs with their line numbers."""
         self.extend(records, "submitted_at", "started_at", "ended_at")
         recorded = accounting.record_jobs(self.cluster, records, self._order())
-        self._changes += recorded.changes
         self.store_lines(records, job_id=recorded.job_id_by_line)
         if self.options.replace:  # a correction resolves the conflicts of its jobs
             job_ids = recorded.job_id_by_line.values()
             OwnerConflict.objects.filter(job__in=set(job_ids)).delete()
+        self._store_result(recorded)
+
+    def _store_result(self, recorded: accounting.Recorded) -> None:
+        self._changes += recorded.changes
+        latest = {
+            (conflict.job_id, conflict.reported_owner): conflict for conflict in recorded.conflicts
+        }
         OwnerConflict.objects.bulk_create(
             (
                 OwnerConflict(segment=self.segment, **asdict(conflict))
-                for conflict in recorded.conflicts
+                for conflict in latest.values()
             ),
             update_conflicts=True,
             unique_fields=["job", "reported_owner"],
-            update_fields=["segment", "line"],
+            update_fields=["segment", "line", "differences"],
         )
 
     def _order(self) -> accounting.Order:
@@ -91,12 +97,14 @@ class _AccountingLoader:
         hold(Lock.ACCOUNTING)  # batches that are stored at the same time use the same first one
         batch = self.segment.batch
         stream = Batch.objects.filter(source=batch.source, stream=batch.stream)
-        return accounting.Order(stream.aggregate(first=Min("pk"))["first"], batch.sequence)
+        return accounting.Order(
+            stream.aggregate(first=Min("pk"))["first"], batch.sequence, batch.source_id
+        )
 
-    def store_launches(self, records: pl.DataFrame) -> None:
+    def store_launches(self, records: pl.DataFrame, source_id: int | None = None) -> None:
         """Store records of launches with their line numbers."""
         self.extend(records, "started_at", "ended_at")
-        self._changes += accounting.record_launches(self.cluster, records)
+        self._store_result(accounting.record_launches(self.cluster, records, source_id))
         self.store_lines(records)
 
     def extend(self, records: pl.DataFrame, *times: str) -> None:
@@ -154,7 +162,8 @@ class JobsLoader(_AccountingLoader):
             self.store_launches(
                 launches.with_columns(
                     launch=pl.concat_str("batch_id", pl.lit("."), "launch"), command="name"
-                )
+                ),
+                self.segment.batch.source_id if self.segment.is_batch else None,
             )
 
 

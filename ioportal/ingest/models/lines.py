@@ -36,12 +36,16 @@ class AccountingRecord(models.Model):
 
 
 class OwnerConflict(models.Model):
-    """A record that names another owner than the stored one; an explicit correction resolves it."""
+    """A record that is not applied: of another owner, or of another source for an ended job.
+
+    An explicit correction resolves it.
+    """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="owner_conflicts")
     reported_owner = models.CharField(max_length=64)
     segment = models.ForeignKey(Segment, models.CASCADE, related_name="owner_conflicts")
     line = models.BigIntegerField()
+    differences = models.CharField(max_length=255, default="owner")  # facts that it would change
 
     class Meta:
         constraints = [

@@ -12,6 +12,7 @@ from django.db.models.functions import Concat, Upper
 
 from ioportal.jobs.permissions import may_see
 from ioportal.site.models.infrastructure import Cluster, Node
+from ioportal.site.models.source import Source
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -81,6 +82,11 @@ class Job(models.Model):
     cpu_s = models.FloatField(null=True, blank=True)
     time_limit_s = models.BigIntegerField(null=True, blank=True)
     nodes = models.TextField(blank=True)  # folded host list, as the scheduler gave it
+    # Of the stored record; null: a file.
+    source = models.ForeignKey(
+        Source, models.SET_NULL, null=True, blank=True, editable=False, db_index=False,
+        related_name="+",
+    )  # fmt: skip
     # Sort key of accounting records (`ioportal.jobs.precedence`).
     precedence = models.CharField(max_length=128)
     # A copy from its statistics, for filters and facet counts. Null: not computed.

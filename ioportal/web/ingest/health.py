@@ -84,12 +84,12 @@ class Health:
 
     @cached_property
     def owner_conflict_count(self) -> int:
-        """The number of unresolved conflicts of owners."""
+        """The number of unresolved conflicts with stored jobs."""
         return health.owner_conflicts().count()
 
     @cached_property
     def owner_conflicts(self) -> list[OwnerConflict]:
-        """The latest conflicts of owners."""
+        """The latest conflicts with stored jobs."""
         return list(health.owner_conflicts()[:_CONFLICTS]) if self.owner_conflict_count else []
 
     @property
@@ -156,6 +156,7 @@ class Health:
                     "cluster": conflict.job.cluster.name,
                     "owner": conflict.job.owner,
                     "reported_owner": conflict.reported_owner,
+                    "differences": conflict.differences,
                     "input": conflict.segment.name,
                     "line": conflict.line,
                 }

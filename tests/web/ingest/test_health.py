@@ -204,8 +204,8 @@ def test_conflicting_owners_are_shown_with_their_input(as_staff, sent, logs, ing
     page = words_of(as_staff.get("/ingest/health/"))
     report = json_of(as_staff.get("/ingest/health/?format=json"))
 
-    assert "1 record names another owner for a stored job." in page
-    assert "77 birch alice mallory" in page
+    assert "1 record contradicts a stored job." in page
+    assert "77 birch alice mallory owner" in page
     assert "--replace" in page
     assert not report["is_well"]
     conflict = report["owner_conflicts"][0]
