@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ioportal.analysis.populations import coarse
 from ioportal.analysis.rules.rule import HARM_SHARE
-from ioportal.reporting.formatting import percent
+from ioportal.reporting.formatting import lowered, percent
 
 _NOTABLE = 0.01  # share of a server from which it matters how many jobs run at a time
 _TARGET = f"{HARM_SHARE:.0%}"
@@ -28,6 +28,7 @@ class Load:
         rate: metadata operations a second of one job at its peak; None: unknown.
         capacity: requests a second that the server can serve; None: unknown.
         at_once: how many of the jobs ran at the same time.
+        goal: what solves it, with the threshold as ``{}``; "": the measure beyond the threshold.
     """
 
     measure: str
@@ -41,6 +42,7 @@ class Load:
     rate: float | None = None
     capacity: float | None = None
     at_once: int = 1
+    goal: str = ""
 
 
 def request(load: Load) -> str:
@@ -63,9 +65,8 @@ def _run_fewer(load: Load, parallel: int) -> str:
         "one of these jobs at a time" if parallel == 1 else f"{parallel} of these jobs in parallel"
     )
     return (
-        f"Please run at most {many} ({load.at_once:,} ran in parallel) until "
-        f"{_goal(load)}. Then they do at most {_TARGET} of the server's work, which delays "
-        "others little."
+        f"Please run at most {many} ({load.at_once:,} ran in parallel). They then do at "
+        f"most {_TARGET} of the server's work, and other users hardly notice. {_goal(load)}"
     )
 
 
@@ -76,26 +77,28 @@ def _slow_down(load: Load, share: float) -> str:
     alone = "it" if load.is_of_one_job else "one of them alone"
     slower = "it" if load.is_of_one_job else "each of them"
     limit = _harmless_rate(load)
-    change, of_capacity = f"make {slower} slower", ""
+    work, bound = f"{alone} did {percent(share, 0)}% of the server's work", _TARGET
     if limit and load.rate and load.rate > limit:
         change = (
             f"reduce {each} metadata operations from {load.rate:,.0f} to below {limit:,.0f} a "
             "second (mean of five minutes)"
         )
-        of_capacity = f" of its capacity (about {coarse(load.capacity or 0):,.0f} a second)"
+        capacity = f"about {coarse(load.capacity or 0):,.0f} a second"
+        bound = f"{_TARGET} of the server's capacity ({capacity})"
+    else:
+        change = f"make {slower} slower"
+        if load.rate:
+            work += f", at up to {load.rate:,.0f} metadata operations a second"
     first = (
         f"Before you run {these} again, please"
         if load.has_ended
         else f"Please stop or throttle {these}. Before you run {them} again,"
     )
-    return (
-        f"{first} {change}: {alone} did {percent(share, 0)}% of the server's work, and up to "
-        f"{_TARGET}{of_capacity} delays others little. It is solved when {_goal(load)}."
-    )
+    return f"{first} {change}: {work}. Below {bound}, other users hardly notice. {_goal(load)}"
 
 
 def _harmless_rate(load: Load) -> float | None:
-    """Return the operations a second that delay others little, the same for all jobs of a server.
+    """Return the operations a second that others hardly notice, the same for all of a server.
 
     None: unknown. The share of the work depends on what others did, so it is no measure of a limit.
     """
@@ -105,12 +108,15 @@ def _harmless_rate(load: Load) -> float | None:
 def _improve(load: Load) -> str:
     change = "increase" if load.is_ceiling else "reduce"
     where = "" if not load.is_of_job else " in this job" if load.is_of_one_job else " in each job"
-    what = f'"{load.measure}"{where}'
-    return f"Please {change} {what} from {load.value} to {_target(load)}."
+    unit = load.threshold.rpartition(" ")[2]
+    value = load.value.removesuffix(f" {unit}")  # once, after the threshold
+    return f"Please {change} {lowered(load.measure)}{where} from {value} to {_target(load)}."
 
 
 def _goal(load: Load) -> str:
-    return f'"{load.measure}" is {_target(load)}'
+    if load.goal:
+        return f"Solved when {load.goal.format(load.threshold)}."
+    return f"Target: {lowered(load.measure)} {_target(load)}."
 
 
 def _target(load: Load) -> str:

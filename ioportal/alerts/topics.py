@@ -38,7 +38,7 @@ from ioportal.reporting import (
 from ioportal.reporting.cases import Figures, summaries, with_places
 from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.flag_values import in_words, threshold_in_words, title_of
-from ioportal.reporting.formatting import percent, rough_duration, significant
+from ioportal.reporting.formatting import percent, significant, total_waiting
 from ioportal.site.models import Server
 from ioportal.studies import standings
 from ioportal.visible_text import visible
@@ -96,21 +96,22 @@ class Topic:
             return f"{_SERVER}{self._peak_in_words}"
         estimated = " (estimated, within a factor of 2)" if self._is_estimated else ""
         waited = (
-            f"Other users waited {rough_duration(self._waited_s)} longer for their files in total "
-            f"because of {self._these_jobs}{estimated}."
+            f"Without {self._these_jobs}, other users would have waited "
+            f"{total_waiting(self._waited_s)} less for their files{estimated}."
         )
         episode = self._episode
         if episode is None:
             return waited
         outside = (
             f" Pings and requests outside jobs, which are no users' files, waited another "
-            f"{rough_duration(episode.outside_s)}."
+            f"{total_waiting(episode.outside_s)}."
             if episode.outside_s >= 1
             else ""
         )
+        worst = episode_texts.interval(episode.start, episode.end)
         return (
-            f"{waited} From {episode_texts.interval(episode)}, their requests took "
-            f"{episode_texts.times(episode)}. Meanwhile {self._these_jobs} did "
+            f"{waited} In the worst episode, {worst}, their requests "
+            f"took {episode_texts.times(episode)}. Meanwhile {self._these_jobs} did "
             f"{percent(episode.share, 0)}% of the server's work.{outside}"
         )
 
@@ -143,6 +144,7 @@ class Topic:
             rate=peak.rate if peak else None,
             capacity=self._capacity,
             at_once=self._at_once,
+            goal=self._goal,
         )
 
     @property
@@ -207,6 +209,11 @@ class Topic:
         rule = self._worst.definition
         return bool(rule and rule.thresholds[self._number].is_ceiling)
 
+    @property
+    def _goal(self) -> str:
+        rule = self._worst.definition
+        return rule.thresholds[self._number].goal if rule else ""
+
     def _in_words(self, flag: Flag) -> str:
         """Return the number of a flag as of the time of all figures."""
         value = flag.value if self._number == flag.measure else flag.numbers.get(self._number)
@@ -245,12 +252,12 @@ class Topic:
     def facts(self) -> list[str]:
         """A line for each figure."""
         about = self._only or self.case
-        times = (about.since, self._counted_until or about.until)
-        since, until = map(timezone.localtime, times)
+        # The latest interval may end after the present time: it is not complete.
+        until = min(self._counted_until or about.until, timezone.now())
         running = " (still running: all figures are as of then)" if self._counted_until else ""
         lines = [
             self._measured,
-            f"From {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M:%S %Z}{running}",
+            f"Findings: {episode_texts.interval(about.since, until)}{running}",
         ]
         if self.case.application:
             lines.append(f"Jobs named {visible(self.case.application)}")

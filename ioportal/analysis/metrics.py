@@ -16,7 +16,7 @@ class Unit(StrEnum):
     BYTES = "bytes"
     BYTES_PER_SECOND = "bytes/s"
     SECONDS = "s"
-    SECONDS_OF_WAITING = "s extra wait"  # a sum over requests, no time span
+    SECONDS_OF_WAITING = "s of waiting"  # a sum over requests, no time span
     MICROSECONDS = "µs"
     NODES = "nodes"
     CORES = "cores"
@@ -27,6 +27,11 @@ class Unit(StrEnum):
     RATIO = "ratio"
     SHARE = "share"
     YES_NO = "yes or no"
+
+    @property
+    def symbol(self) -> str:
+        """Its text after a number, whose title says what was waited for."""
+        return "s" if self is Unit.SECONDS_OF_WAITING else self.value
 
 
 class Source(StrEnum):

@@ -1,6 +1,6 @@
 """docs/rules.md, written by ``python -m ioportal.analysis.rules_page > docs/rules.md``."""
 
-from ioportal.analysis.metrics import Source
+from ioportal.analysis.metrics import Source, Unit
 from ioportal.analysis.rules import RULES, examples
 from ioportal.analysis.rules.rule import Rule, Subject, Threshold
 
@@ -69,10 +69,10 @@ and the share of the server's work are of its five minutes.
 """
 
 
-def _number(value: float, unit: str) -> str:
-    if unit == "share":
+def _number(value: float, unit: Unit) -> str:
+    if unit is Unit.SHARE:
         return f"{value:.0%}"
-    return f"{value:,.0f} {unit}" if value == int(value) else f"{value:,g} {unit}"
+    return f"{value:,.0f} {unit.symbol}" if value == int(value) else f"{value:,g} {unit.symbol}"
 
 
 def _row(name: str, threshold: Threshold) -> str:

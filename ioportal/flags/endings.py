@@ -88,4 +88,4 @@ def _written(value: float, unit: Unit) -> str:
     if unit is Unit.SHARE:
         return f"{value:.1%}"
     text = f"{value:.3g}" if abs(value) < _SMALL else f"{value:,.0f}"
-    return text if unit is Unit.RATIO else f"{text} {unit}"
+    return text if unit is Unit.RATIO else f"{text} {unit.symbol}"

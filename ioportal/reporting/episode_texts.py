@@ -33,8 +33,9 @@ def in_words(episode: Episode) -> str:
     """Return an episode with its interval, its waiting and its two ratios."""
     estimated = " (estimated)" if episode.is_estimated else ""
     return (
-        f"{interval(episode)}: others waited {significant(episode.impact_s)} s longer in "
-        f"total{estimated}. Their requests took {times(episode)}. Meanwhile "
+        f"{interval(episode.start, episode.end)}: others waited "
+        f"{significant(episode.impact_s)} s longer in total{estimated}. "
+        f"Their requests took {times(episode)}. Meanwhile "
         f"{percent(episode.share, 0)}% of the server's work was from this cause."
     )
 
@@ -49,11 +50,8 @@ def times(episode: Episode) -> str:
     )
 
 
-def interval(episode: Episode) -> str:
-    """Return the start and the end of an episode, in the current time zone."""
-    start, end = (timezone.localtime(each) for each in (episode.start, episode.end))
-    return f"{start:%Y-%m-%d %H:%M:%S} to {_end(start, end)}"
-
-
-def _end(start: datetime, end: datetime) -> str:
-    return f"{end:%H:%M:%S %Z}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S %Z}"
+def interval(start: datetime, end: datetime) -> str:
+    """Return a start and an end in the current time zone."""
+    start, end = timezone.localtime(start), timezone.localtime(end)
+    date = "" if start.date() == end.date() else "%Y-%m-%d "
+    return f"{start:%Y-%m-%d %H:%M:%S} to {end:{date}%H:%M:%S %Z}"

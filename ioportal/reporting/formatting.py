@@ -56,13 +56,13 @@ def human(value: float | None, unit: Unit) -> str:
 def with_unit(value: float | None, unit: Unit) -> str:
     """Return a value like `human`, with its unit."""
     text = human(value, unit)
-    return text if value is None or unit in _WITH_OWN_UNIT else f"{text} {unit}"
+    return text if value is None or unit in _WITH_OWN_UNIT else f"{text} {unit.symbol}"
 
 
 def threshold(value: float, unit: Unit) -> str:
     """Return a threshold with its unit: a round number, next to a value with the whole unit."""
     if unit is Unit.SECONDS_OF_WAITING:
-        return f"{value:,.10g} {SHORT_UNITS[unit]}"
+        return f"{value:,.10g} {unit.symbol}"
     return with_unit(value, unit)
 
 
@@ -73,7 +73,7 @@ def exact(value: float | None, unit: Unit) -> str:
     full = f"{value:,}" if isinstance(value, int) else f"{value:,.6f}".rstrip("0").rstrip(".")
     if unit is Unit.BYTES:
         return f"{full} bytes = {_scaled(value, 1024, _BINARY)}"
-    return full if unit is Unit.RATIO else f"{full} {unit}"
+    return full if unit is Unit.RATIO else f"{full} {unit.symbol}"
 
 
 def significant(value: float, more: int = 0) -> str:
@@ -102,6 +102,12 @@ def p_value(p: float) -> str:
 def waiting(seconds: float) -> str:
     """Return seconds of waiting; below a millisecond, only that they are not zero."""
     return "<0.001" if 0 < seconds < 1 / _MS_US else significant(seconds)
+
+
+def total_waiting(seconds: float) -> str:
+    """Return a sum of waiting in seconds, as on all pages; a long one in a larger unit, too."""
+    text, rough = f"{waiting(seconds)} s", rough_duration(seconds)
+    return text if rough.endswith("seconds") else f"{text} ({rough})"
 
 
 def percent(share: float, decimals: int = 1) -> str:

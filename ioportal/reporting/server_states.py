@@ -15,7 +15,7 @@ from ioportal.reporting import episode_texts
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.impacts import OUTERMOST, names_of
 from ioportal.site.models import Server
-from ioportal.telemetry import levels
+from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import ImpactWindow, Principal, ceil_to_window
 from ioportal.times import is_current
 
@@ -54,7 +54,7 @@ class Cause(NamedTuple):
     @property
     def interval(self) -> str:
         """When they were slow, as far as it is known."""
-        return episode_texts.interval(self.episode)
+        return episode_texts.interval(self.episode.start, self.episode.end)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _episodes(causes: Mapping[int, _Impact], ends: Mapping[int, datetime]) -> di
     found = episodes.of_principals(
         {row.principal for row in causes.values()},
         min(until) - episodes.LOOK_BACK,
-        ceil_to_window(max(until)),
+        retention.ALWAYS.end,
     )
     return {
         episode.server_id: episode

@@ -18,7 +18,7 @@ from ioportal.flags.lifecycle import HYSTERESIS
             Subject.USER,
             {"peak_impact_s": 7.5},
             "Below the thresholds again: Extra wait of others within five minutes "
-            "7.5 s extra wait (ends below 8 s extra wait).",
+            "7.5 s (ends below 8 s).",
             id="the measure is below",
         ),
         pytest.param(

@@ -35,9 +35,9 @@ IMPACT = Rule(
     title="Slows down other jobs",
     meaning=(
         "While the job kept a metadata server busy, RPCs of other users took several times as "
-        "long as usual, which added up to a minute or more. The extra waiting that they would have "
-        "been spared without the job is given in seconds. On a server with few other users, even a "
-        "storm causes little waiting."
+        "long as usual, which added up to a minute or more. The impact is how many seconds less "
+        "they would have waited without the job. On a server with few other users, even a storm "
+        "causes little waiting."
     ),
     subject=Subject.JOB,
     source=Source.IMPACT,
@@ -46,7 +46,10 @@ IMPACT = Rule(
     measure="peak_impact_s",
     thresholds={
         "peak_impact_s": Threshold(
-            10, "Extra wait of other users within five minutes", Unit.SECONDS_OF_WAITING
+            10,
+            "Extra wait of other users within five minutes",
+            Unit.SECONDS_OF_WAITING,
+            goal="other users lose less than {} in any five minutes",
         ),
         "impact_s": Threshold(
             HARM_S, "Extra wait of other users over the run", Unit.SECONDS_OF_WAITING

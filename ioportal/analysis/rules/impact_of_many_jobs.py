@@ -55,7 +55,10 @@ IMPACT_OF_MANY_JOBS = Rule(
     measure="peak_impact_s",
     thresholds={
         "peak_impact_s": Threshold(
-            10, "Extra wait of others within five minutes", Unit.SECONDS_OF_WAITING
+            10,
+            "Extra wait of others within five minutes",
+            Unit.SECONDS_OF_WAITING,
+            goal="other users lose less than {} in any five minutes",
         ),
         "impact_s": Threshold(HARM_S, "Extra wait of others within a day", Unit.SECONDS_OF_WAITING),
         "impact_times": Threshold(

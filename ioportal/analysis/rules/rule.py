@@ -62,6 +62,7 @@ class Threshold:
     minimum: float = 0  # of the values a site may set
     maximum: float = 1e18
     is_ceiling: bool = False  # findings are at or below the threshold; otherwise at or above
+    goal: str = ""  # what solves a finding, with the threshold as `{}`; "": the title and the bound
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,9 @@ class CasePage:
 
     @cached_property
     def request(self) -> str:
-        """What its owner is asked to do; "": nothing on good data."""
+        """What its owner is asked to do, as in the latest mail; "": nothing on good data."""
+        if mailed := next((mail.request for mail in self.mails if mail.request), ""):
+            return mailed
         about = topics([self.case.pk], self.case.owner) if self.case.owner else []
         return about[0].request if about else ""
 

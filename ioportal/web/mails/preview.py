@@ -12,6 +12,7 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from ioportal.alerts import compose, planning
+from ioportal.alerts.models import Notification
 from ioportal.alerts.outcomes import Step
 from ioportal.alerts.topics import topics
 from ioportal.flags.models import Case, Flag
@@ -79,6 +80,11 @@ class Preview:
         """The account of the owner; an unknown one has no address."""
         owner = self.case.owner
         return UserAccount.objects.filter(name=owner).first() or UserAccount(name=owner)
+
+    @cached_property
+    def latest(self) -> Notification | None:
+        """The latest mail about the case, which has the figures of its time."""
+        return Notification.objects.to_users().filter(cases__case=self.case).order_by("-pk").first()
 
     @cached_property
     def outlook(self) -> Decision:

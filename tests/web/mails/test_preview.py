@@ -119,6 +119,6 @@ def test_mail_case_flag_and_home_have_the_same_figures(storm, automatic, as_staf
         r"[\d.,]+ times as long as usual \(mean over the episode; [\d.,]+ times in the worst 10 s"
     )
     assert re.match(names, times)
-    assert f"From 2017-07-05 12:00:00 to 12:03:00 UTC, their requests took {times}." in mail
+    assert f"episode, 2017-07-05 12:00:00 to 12:03:00 UTC, their requests took {times}." in mail
     for address in (f"/cases/{storm.pk}/", f"/flags/{storm.flags.get().pk}/"):
         assert f"Their requests took {times}." in words_of(as_staff.get(address))

@@ -24,8 +24,9 @@ WEEK = timedelta(days=7)
 SENT, LATER = at("12:09:30"), at("12:30")
 CONFIRMED = SENT + timedelta(days=6)
 REQUEST = (
-    "Please run at most 4 of these jobs in parallel (20 ran in parallel) until "
-    '"Extra wait of others within five minutes" is below 10 s.'
+    "Please run at most 4 of these jobs in parallel (20 ran in parallel). They then do at most 20% "
+    "of the server's work, and other users hardly notice. Solved when other users lose less than "
+    "10 s in any five minutes."
 )
 EFFECT = (
     "metadata operations fell 4.00\N{MULTIPLICATION SIGN} (± <0.1 %), "
