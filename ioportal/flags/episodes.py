@@ -27,19 +27,23 @@ def principal(flag: Flag) -> PrincipalKey | None:
 
 
 def episodes_of(flag: Flag) -> list[Episode]:
-    """Return the episodes of a flag's job, host or group of jobs, largest impact first."""
+    """Return the episodes of a flag's job, host or group of jobs, largest impact first.
+
+    Those of a current flag reach the end of the data, as the states of the servers do.
+    """
+    always = retention.ALWAYS
+    end = flag.until if flag.ended_at else always.end
     if flag.subject_kind in GROUPS:
         kind = JobGroup.Kind[flag.subject_kind.upper()]
         groups = JobGroup.objects.filter(kind=kind, text=flag.subject)
         principals = [(int(kind), key) for key in groups.values_list("pk", flat=True)]
-        return episodes.of_principals(principals, flag.since - DAY, flag.until)
+        return episodes.of_principals(principals, flag.since - DAY, end)
     subject = principal(flag)
     if subject is None:
         return []
     if flag.job:
-        always = retention.ALWAYS
         return episodes.of_principals([subject], flag.job.started_at or always.start, always.end)
     # A host is flagged for one filesystem and time alone.
     servers = set(Server.objects.filter(filesystem=flag.filesystem_id).values_list("pk", flat=True))
-    found = episodes.of_principals([subject], flag.since - PEAK_SPAN, flag.until)
+    found = episodes.of_principals([subject], flag.since - PEAK_SPAN, end)
     return [episode for episode in found if episode.server_id in servers]

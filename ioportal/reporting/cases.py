@@ -54,6 +54,25 @@ class Figures:
     suppressed: int = 0  # flags on data of insufficient quality
     ended: int = 0  # flags on jobs whose finding no longer applies
 
+    @property
+    def in_words(self) -> str:
+        """Its flags and jobs; suppressed flags are named last, or alone."""
+        if self.flags:
+            parts = [_counted(self.flags, "flag")]
+        elif self.ended:
+            parts = ["no current flag", f"{self.ended:,} ended"]
+        else:
+            parts = ["no flag on good data"]
+        if self.jobs:
+            parts.append(_counted(self.jobs, "job"))
+        if self.suppressed:
+            parts.append(f"{self.suppressed:,} suppressed")
+        return ", ".join(parts)
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
 
 @dataclass(frozen=True)
 class CaseSummary:
@@ -129,7 +148,7 @@ class CaseSummary:
         lines = [f"{case.title} ({case.get_severity_display()}): {self.subject.text}"]
         if case.application:
             lines.append(f"Jobs named {case.application}")
-        lines.append(f"Flags: {figures.flags:,}, jobs: {figures.jobs:,}")
+        lines.append(figures.in_words.capitalize())
         if self.total:
             lines.append(f"Total: {self.total}")
         if self.worst:

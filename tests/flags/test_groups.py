@@ -58,6 +58,10 @@ def test_many_jobs_that_slow_down_others_are_flagged_together(
     assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
     [episode] = episodes_of(flag)
     assert (episode.start, episode.end) == (at("12:10"), at("12:11"))
+    flag.until = at("12:10:30")  # a current flag is evaluated later than its data
+    assert episodes_of(flag) == [episode]
+    flag.ended_at = at("12:20")
+    assert episodes_of(flag)[0].end == flag.until
     assert episode.impact_s == pytest.approx(flag.numbers["impact_s"])
     # Of the bystander: 450.1 ms in each window, usually 0.1 ms.
     assert episode.mean_times == pytest.approx(4_501)
