@@ -17,7 +17,7 @@ RECENT = {  # values of the parameter `last` in URLs
     "1y": timedelta(days=365),
 }
 ALL = "all"  # another value of `last`: any time
-_CURRENT_FOR = timedelta(minutes=1)
+_CURRENT_FOR = timedelta(minutes=2)  # two intervals of a source that is polled each minute
 
 
 def is_current(until: datetime) -> bool:

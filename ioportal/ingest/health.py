@@ -124,9 +124,14 @@ class Backlog:
         return self.age_s is not None and self.age_s > self.late_after.total_seconds()
 
 
+def patience(source: Source) -> timedelta:
+    """Return the time without a batch after which a source is silent."""
+    return max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
+
+
 def problem(source: Source, now: datetime) -> str | None:
     """Return the problem of a source as far as its own row shows; None: no problem."""
-    patience = max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
+    longest = patience(source)
     sender: Sender | None = getattr(source, "sender", None)
     if sender and sender.rival_at and now - sender.rival_at < senders.RECENT:
         holder = sender.stream.host if sender.stream else ""
@@ -136,9 +141,9 @@ def problem(source: Source, now: datetime) -> str | None:
         )
     if source.last_batch_at is None:
         return "has sent nothing yet: check that its agent runs with its token"
-    if now - source.last_batch_at > patience:
+    if now - source.last_batch_at > longest:
         return "is silent: run “python -m collectors status” on its host"
-    if source.spool_oldest_at and source.last_batch_at - source.spool_oldest_at > patience:
+    if source.spool_oldest_at and source.last_batch_at - source.spool_oldest_at > longest:
         return f"is behind: {source.spool_batches:,} batches are waiting on its disk"
     return None
 
@@ -149,12 +154,21 @@ def owner_conflicts() -> QuerySet[OwnerConflict]:
     return conflicts.order_by("-segment_id", "line")
 
 
-def sources_with_problems(now: datetime) -> list[tuple[Source, str]]:
+def registered() -> list[Source]:
+    """Return all sources of agents, with what `problem` needs."""
+    return list(Source.objects.select_related("sender__stream"))
+
+
+def with_problems(sources: Sequence[Source], now: datetime) -> list[tuple[Source, str]]:
     """Return the sources that are silent or behind, each with its problem."""
-    checked = (
-        (source, problem(source, now)) for source in Source.objects.select_related("sender__stream")
-    )
+    checked = ((source, problem(source, now)) for source in sources)
     return [(source, found_problem) for source, found_problem in checked if found_problem]
+
+
+def expected_within(sources: Sequence[Source], kind: Coverage.Source) -> timedelta | None:
+    """Return the time within which agents send data of a kind; None: no agent sends it."""
+    of_kind = (each for each in sources if _COVERAGE.get(BY_NAME[each.format].table) == kind)
+    return max(map(patience, of_kind), default=None)
 
 
 def sources(now: datetime) -> list[SourceHealth]:

@@ -325,7 +325,8 @@ def test_a_page_that_times_out_shows_the_selection(portal):
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("LOCK TABLE jobs_job")  # every query of jobs waits
         path = "/jobs/?user=alice"
-        page, export, part, stored = in_parallel(
+        home, page, export, part, stored = in_parallel(
+            lambda: portal.get("/"),
             lambda: portal.get(path),
             lambda: portal.get(f"{path}&format=csv"),
             lambda: portal.get(path, **{"HX-Request": "true"}),
@@ -333,6 +334,9 @@ def test_a_page_that_times_out_shows_the_selection(portal):
         )
 
     assert [page.status_code, export.status_code, part.status_code] == [503] * 3
+    assert home.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    assert "<h1>Database is busy</h1>" in home.text
+    assert home.headers["Retry-After"] == "10"
     assert "<h1>Too much data selected</h1>" in page.text
     assert "<li>user: alice</li>" in page.text
     assert "Retry-After" not in page.headers

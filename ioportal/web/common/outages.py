@@ -89,12 +89,22 @@ def _too_much_data(request: HttpRequest) -> HttpResponse:
         for name, value in request.GET.items()
         if value and name not in {"format", "page"}
     }
-    filters = ", ".join(f"{name} = {value}" for name, value in selection.items()) or "no filters"
+    stopped = f"{request.path} was stopped: one of its queries took longer than {seconds:g} s"
+    if not selection:  # the page limits its range itself
+        response = _respond(
+            request,
+            "too_much_data",
+            f"{stopped}. The database is busy. Try again in {_RETRY_S} s.",
+            "503_busy.html",
+            {"seconds": seconds, "retry_s": _RETRY_S, "is_safe": request.method in _SAFE},
+        )
+        response["Retry-After"] = str(_RETRY_S)
+        return response
+    filters = ", ".join(f"{name} = {value}" for name, value in selection.items())
     return _respond(
         request,
         "too_much_data",
-        f"{request.path} was stopped: one of its queries took longer than {seconds:g} s "
-        f"({filters}). Select a shorter time range or add filters.",
+        f"{stopped} ({filters}). Select a shorter time range or add filters.",
         "503_too_much_data.html",
         {"seconds": seconds, "selection": selection},
     )

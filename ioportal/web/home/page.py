@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ioportal.reporting.server_states import ServerState
     from ioportal.reporting.timelines import StepsChart
     from ioportal.site.models import Source
+    from ioportal.telemetry.models import StageFailure
 
 _LISTED_JOBS = 10
 _LISTED_NAMES = 5
@@ -75,7 +76,7 @@ class SourceKind:
 
     title: str
     last_observed: dict[str, datetime | None]
-    longest_gap: timedelta  # between two reads of a live source
+    longest_gap: timedelta  # between two deliveries of a live source
     is_polled: bool = False  # continuously: a source that falls behind is silent
 
     @property
@@ -147,14 +148,26 @@ class StaffHome:
         traced = coverage.last_observed(
             Coverage.Source.RPC_TRACE, coverage.contiguous(server.pk for server in servers)
         )
+        jobs, loads, exports = (
+            Coverage.Source.JOB_STATS,
+            Coverage.Source.MD_STATS,
+            Coverage.Source.EXPORTS,
+        )
         kinds = (
-            _polled("job_stats of MDTs", mdts, self._counted_until),
-            _polled("job_stats of OSTs", osts, last_observed(Coverage.Source.JOB_STATS, osts)),
-            _polled("md_stats of MDTs", mdts, last_observed(Coverage.Source.MD_STATS, mdts)),
-            _polled("exports of MDTs", mdts, last_observed(Coverage.Source.EXPORTS, mdts)),
+            self._polled("job_stats of MDTs", jobs, mdts, self._counted_until),
+            self._polled("job_stats of OSTs", jobs, osts, last_observed(jobs, osts)),
+            self._polled("md_stats of MDTs", loads, mdts, last_observed(loads, mdts)),
+            self._polled("exports of MDTs", exports, mdts, last_observed(exports, mdts)),
             SourceKind("RPC traces of MDSs", _by_name(servers, traced), settings.POLL_GAP),
         )
         return [kind for kind in kinds if kind.last_observed]
+
+    def _polled(
+        self, title: str, kind: Coverage.Source, targets: list[Target], last: dict[int, datetime]
+    ) -> SourceKind:
+        gaps = (target.poll_gap for target in targets)  # of files, which nobody sends
+        longest = health.expected_within(self._agents, kind) or max(gaps, default=settings.POLL_GAP)
+        return SourceKind(title, _by_name(targets, last), longest, is_polled=True)
 
     @cached_property
     def _counted_until(self) -> dict[int, datetime]:
@@ -227,9 +240,18 @@ class StaffHome:
         return _heaviest(jobs, self._user)
 
     @cached_property
+    def _agents(self) -> list[Source]:
+        return health.registered()
+
+    @property
     def source_problems(self) -> list[tuple[Source, str]]:
         """Agents' sources that are silent or behind, each with its problem."""
-        return health.sources_with_problems(timezone.now())
+        return health.with_problems(self._agents, timezone.now())
+
+    @cached_property
+    def failing_stages(self) -> list[StageFailure]:
+        """Stages whose latest run failed."""
+        return health.failing_stages()
 
     @cached_property
     def _timed_until(self) -> dict[int, datetime]:
@@ -336,11 +358,6 @@ def _listed(jobs: Any, user: User) -> list[Job]:
 def _heaviest(jobs: Any, user: User) -> list[Job]:
     counted = jobs.filter(statistics__metadata_operations__gt=0)
     return _listed(counted.order_by("-statistics__metadata_operations", "-pk"), user)
-
-
-def _polled(title: str, targets: list[Target], last: dict[int, datetime]) -> SourceKind:
-    longest_gap = max((target.poll_gap for target in targets), default=settings.POLL_GAP)
-    return SourceKind(title, _by_name(targets, last), longest_gap, is_polled=True)
 
 
 def _by_name(

@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from ioportal.ingest.models import DirtyDeltas, Segment
 from ioportal.jobs.tasks import refresh_statistics
-from ioportal.site.models import Filesystem
+from ioportal.site.models import Filesystem, Source
+from ioportal.telemetry.models import StageFailure
 from tests import loading
 from tests.logs import Run, at, job_stats, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -94,6 +95,24 @@ def test_silent_sources_are_listed(as_staff, busy):
     assert "1 of 2: pond-MDT0000 since 2017-07-05 12:10:00 (expected within 0:20:00)" in words
 
 
+def test_data_of_agents_is_expected_by_their_interval(as_staff, busy):
+    lake = Filesystem.objects.get(name="lake")
+    Source.objects.create(name="lake jobs", format="job_stats", filesystem=lake, poll_interval_s=60)
+
+    words = words_of(as_staff.get("/"))
+
+    assert words.count("(expected within 0:03:00)") == 1
+
+
+def test_failing_stages_are_named(as_staff, busy):
+    StageFailure.objects.record("evaluation", ValueError("no"))
+
+    words = words_of(as_staff.get("/now/"))
+
+    assert "Evaluation fails since" in words
+    assert StageFailure.objects.get().remedy in words
+
+
 def test_old_data_is_marked_with_its_age(as_staff, busy):
     page = text_of(as_staff.get("/"))
 
@@ -114,12 +133,12 @@ def test_pending_work_is_counted(as_staff, busy, logs, ingest):
 def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, busy, django_assert_num_queries, logs, ingest, refresh
 ):
-    with django_assert_num_queries(29):
+    with django_assert_num_queries(30):
         as_staff.get("/")
     runs = [Run(str(number), nodes="n2", node_count=1) for number in range(100, 130)]
     ingest("sacct", logs("more.txt", sacct(*runs)), cluster="anvil")
     refresh()
-    with django_assert_num_queries(29):
+    with django_assert_num_queries(30):
         as_staff.get("/")
-    with django_assert_num_queries(20):
+    with django_assert_num_queries(21):
         as_staff.get("/now/")
