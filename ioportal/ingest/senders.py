@@ -1,7 +1,8 @@
 """The agent that sends the batches of a source: a second one, and refused batches.
 
 Two agents on one source, for example with a copied configuration, read different hosts. The second
-one waits until the first has been silent for a while, or until staff let it take over.
+one waits until the first has been silent for a while, or until staff let it take over. Only time in
+which the portal heard the second one counts: in an outage of the portal both are silent.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 _MISSED_POLLS: Final = 3
-_SHORTEST_SILENCE: Final = timedelta(minutes=5)  # longer than an agent pauses between attempts
+_SHORTEST_SILENCE: Final = timedelta(minutes=5)
 RETRY_S: Final = 60
+_LONGEST_PAUSE: Final = timedelta(seconds=190)  # of a waiting agent between attempts
 RECENT: Final = timedelta(minutes=10)  # a second agent that tried within this time still runs
 _REASON_CHARACTERS: Final = 1_000
 
@@ -78,13 +80,19 @@ def _change(source: Source, manifest: Manifest, now: datetime) -> None:
 
 
 def _may_take_over(sender: Sender, source: Source, manifest: Manifest, now: datetime) -> bool:
-    """Return whether the second agent was refused for long while the first was silent."""
+    """Return whether staff released the second agent, or the first was silent for long."""
     assert sender.stream  # noqa: S101  (the caller checks it)
-    if sender.rival != _identity(manifest) or sender.rival_since is None:
+    identity = _identity(manifest)
+    if sender.released == identity:
+        return True
+    if sender.rival != identity or not sender.rival_since or not _is_heard(sender, now):
         return False
-    # Counted from its first attempt: after an outage of the portal, both were silent.
-    silent_since = max(sender.stream.latest_at, sender.rival_since)
-    return sender.is_released or now - silent_since > patience(source)
+    return now - max(sender.stream.latest_at, sender.rival_since) > patience(source)
+
+
+def _is_heard(sender: Sender, now: datetime) -> bool:
+    """Return whether the second agent went on trying until now."""
+    return sender.rival_at is not None and now - sender.rival_at <= _LONGEST_PAUSE
 
 
 def _take_over(sender: Sender, source: Source, manifest: Manifest, now: datetime) -> None:
@@ -99,25 +107,25 @@ def _take_over(sender: Sender, source: Source, manifest: Manifest, now: datetime
         create_defaults={**facts, "started_at": now},
     )
     if before and not before.is_of(manifest):
+        sender.released = None
         log.warning(
             "agent_took_over", source=source.name, host=manifest.agent.host, before=before.host
         )
     if sender.rival == _identity(manifest):
         sender.rival = sender.rival_since = sender.rival_at = None
-        sender.rival_host, sender.is_released = "", False
+        sender.rival_host = ""
     sender.save()
 
 
 def _fence(sender: Sender, source: Source, manifest: Manifest, now: datetime) -> Refusal:
     assert sender.stream  # noqa: S101  (the caller checks it)
     rival = _identity(manifest)
-    was_silent = sender.rival_since is not None and sender.stream.latest_at < sender.rival_since
-    if sender.rival != rival or not was_silent:
-        sender.rival_since = now
-    if sender.rival != rival:
-        sender.is_released = False
-    sender.rival, sender.rival_host, sender.rival_at = rival, manifest.agent.host, now
-    sender.save()
+    is_heard = _is_heard(sender, now)
+    if sender.rival == rival or not is_heard:  # a third agent does not replace the second
+        if not is_heard or (sender.rival_since and sender.stream.latest_at >= sender.rival_since):
+            sender.rival_since = now
+        sender.rival, sender.rival_host, sender.rival_at = rival, manifest.agent.host, now
+        sender.save()
     holder, second = host_name(sender.stream.host), host_name(manifest.agent.host)
     return Fenced(
         f"Two agents send the batches of {source}: the agent on {holder} is accepted, the agent on "
@@ -136,13 +144,27 @@ def _discarded(stream: Stream) -> Refusal:
     )
 
 
-def release(source: Source, by: str) -> bool:
-    """Let the second agent take over with its next attempt; return whether there is one."""
-    waiting = Sender.objects.filter(source=source).exclude(rival=None)
-    released = waiting.update(is_released=True) > 0
-    if released:
-        log.warning("fence_released", source=source.name, by=by)
-    return released
+def release(source: Source, by: str, agent: UUID | None = None) -> str | None:
+    """Let the second agent take over with its next attempt.
+
+    Args:
+        source: of the batches.
+        by: whom the log names.
+        agent: the one that must be the second agent; None: whichever is.
+
+    Returns:
+        The name of its host; None: it does not wait.
+    """
+    waiting = Sender.objects.filter(source=source, rival__isnull=False)
+    if agent:
+        waiting = waiting.filter(rival=agent)
+    sender = waiting.first()
+    # The update names the agent: another may wait by now.
+    if not sender or not waiting.filter(rival=sender.rival).update(released=sender.rival):
+        return None
+    host = host_name(sender.rival_host)
+    log.warning("fence_released", source=source.name, by=by, host=host, instance=str(sender.rival))
+    return host
 
 
 def accepted(source: Source, manifest: Manifest, now: datetime) -> None:
@@ -164,6 +186,10 @@ def refused(source: Source, reason: str, manifest: Manifest | None, now: datetim
             "refused_stream": manifest and manifest.stream,
             "refusal": reason[:_REASON_CHARACTERS],
         }
+        if manifest:  # the accepted agent is not silent
+            Stream.objects.filter(sender__source=source, stream=manifest.stream).update(
+                latest_at=now
+            )
     Sender.objects.filter(source=source).update(**values)
 
 

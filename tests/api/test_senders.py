@@ -75,32 +75,55 @@ def test_a_second_agent_waits_and_both_hosts_are_named(deliver, health_row, call
 def test_a_waiting_agent_takes_over_from_a_silent_one(deliver, pass_time):
     deliver(FIRST)
     assert deliver(OF_COPY)[0] == 423
-    pass_time(4)
+    pass_time(3)
     assert deliver(OF_COPY)[0] == 423
-    pass_time(4)
+    pass_time(3)
 
     assert deliver(OF_COPY)[0] == 202
     assert deliver(SECOND)[0] == 423
 
 
-def test_after_an_outage_of_the_portal_the_agent_before_it_goes_on(deliver, pass_time):
+def test_an_agent_whose_batches_are_refused_is_not_silent(deliver, pass_time):
     deliver(FIRST)
+    assert deliver(OF_COPY)[0] == 423
+    pass_time(3)
+    assert deliver(OF_COPY)[0] == 423
+    assert deliver(new_batch(2, "job_deltas", [], **MDS1))[0] == 422
+    pass_time(3)
+
+    assert deliver(OF_COPY)[0] == 423
+
+
+@pytest.mark.parametrize("waited", [False, True])
+def test_after_an_outage_of_the_portal_the_agent_before_it_goes_on(deliver, pass_time, waited):
+    deliver(FIRST)
+    if waited:
+        assert deliver(OF_COPY)[0] == 423
     pass_time(60)
 
     assert deliver(OF_COPY)[0] == 423
     assert deliver(SECOND)[0] == 202
 
 
-def test_staff_let_a_waiting_agent_take_over(deliver, client, sam):
+def test_staff_let_a_waiting_agent_take_over(deliver, client, sam, call):
     deliver(FIRST)
     deliver(OF_COPY)
     client.force_login(sam)
     assert "copy.example.org" in client.get("/ingest/streams/").content.decode()
 
-    client.post("/ingest/streams/", {"source": "mds1-trace"})
+    def release(number):
+        agent = str(UUID(int=number))
+        posted = {"source": "mds1-trace", "agent": agent}
+        return client.post("/ingest/streams/", posted, follow=True).content.decode()
+
+    assert "This agent no longer waits" in release(3)
+    assert "The agent on copy.example.org takes over" in release(2)
+    third = sent_by(3, "third.example.org")
+    assert deliver(traced(1, "14:00", "14:00:10", window("14:00:01"), **third))[0] == 423
 
     assert deliver(OF_COPY)[0] == 202
     assert deliver(SECOND)[0] == 423
+    assert "The agent on mds1.example.org" in call("streams", "release", "mds1-trace")
 
 
 def test_an_agent_keeps_its_source_when_it_is_updated(deliver):

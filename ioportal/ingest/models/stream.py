@@ -20,7 +20,7 @@ class Stream(models.Model):
     instance = models.UUIDField(null=True)  # of the agent; null: it sends none
     host = models.CharField(max_length=255)
     started_at = models.DateTimeField()  # arrival of its first batch
-    latest_at = models.DateTimeField()
+    latest_at = models.DateTimeField()  # its latest delivery, stored or refused
     # A discarded stream has no data any more, and its batches are refused.
     discarded_at = models.DateTimeField(null=True)
     discarded_by = models.CharField(max_length=150, blank=True)
@@ -54,7 +54,7 @@ class Sender(models.Model):
     rival_host = models.CharField(max_length=255, blank=True)
     rival_since = models.DateTimeField(null=True)
     rival_at = models.DateTimeField(null=True)  # its latest attempt
-    is_released = models.BooleanField(default=False)  # the second agent may take over
+    released = models.UUIDField(null=True)  # identity of the agent that staff let take over
 
     refusals = models.BigIntegerField(default=0)  # of deliveries, all times
     refused_at = models.DateTimeField(null=True)

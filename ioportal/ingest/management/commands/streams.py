@@ -70,6 +70,7 @@ class Command(commands.Command):
 
     def _release(self, options: dict[str, Any]) -> None:
         source = Source.objects.filter(name=options["source"]).first()
-        if source is None or not senders.release(source, _BY):
+        host = source and senders.release(source, _BY)
+        if not host:
             raise CommandError(f"No second agent waits for source {options['source']!r}.")
-        self.stdout.write("The waiting agent takes over with its next attempt.")
+        self.stdout.write(f"The agent on {host} takes over with its next attempt.")

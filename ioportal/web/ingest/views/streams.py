@@ -14,7 +14,6 @@ from django.views.decorators.http import require_http_methods
 from ioportal.ingest import senders, stream_discards
 from ioportal.ingest.models import Sender, Stream
 from ioportal.site.models import Source
-from ioportal.visible_text import visible
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.ingest import segments
 
@@ -24,6 +23,13 @@ if TYPE_CHECKING:
     from ioportal.web.common.requests import UserRequest
 
 _PER_PAGE = 50
+
+
+class ReleaseForm(forms.Form):
+    """A waiting agent that may take over."""
+
+    source = forms.ModelChoiceField(Source.objects.all(), to_field_name="name")
+    agent = forms.UUIDField()
 
 
 class DiscardForm(forms.Form):
@@ -38,9 +44,15 @@ class DiscardForm(forms.Form):
 def streams(request: UserRequest) -> HttpResponse:
     """List streams and waiting agents; let a waiting agent take over."""
     if request.method == "POST":
-        source = Source.objects.filter(name=visible(request.POST.get("source", ""))).first()
-        if source and senders.release(source, request.user.get_username()):
-            messages.success(request, "The waiting agent takes over with its next attempt.")
+        form = ReleaseForm(request.POST)
+        host = None
+        if form.is_valid():
+            source, agent = form.cleaned_data["source"], form.cleaned_data["agent"]
+            host = senders.release(source, request.user.get_username(), agent)
+        if host:
+            messages.success(request, f"The agent on {host} takes over with its next attempt.")
+        else:
+            messages.error(request, "This agent no longer waits. Nothing was changed.")
         return redirect("streams")
     waiting = Sender.objects.filter(
         stream__isnull=False, rival_at__gt=timezone.now() - senders.RECENT
