@@ -73,8 +73,7 @@ class SiteTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
         labels = {"name": "Label, such as the host that uses it", "source": "Source (ingest)"}
 
     def __init__(self, maker: User, data: QueryDict | None = None) -> None:
-        super().__init__(data)
-        self._maker = maker
+        super().__init__(data, instance=Token(maker=maker))
         if not maker.is_superuser:
             days = forms.IntegerField(
                 label=f"Days of validity (at most {_MOST_DAYS_OF_STAFF})",
@@ -93,21 +92,12 @@ class SiteTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
         user = User.objects.filter(username=name, is_active=True).first()
         if name and user is None:
             raise forms.ValidationError("There is no active user of this name.")
-        if user and not self._may_act_as(user):
-            raise forms.ValidationError(
-                "Only superusers create tokens of other members of staff. Enter your own name."
-            )
         return user
-
-    def _may_act_as(self, user: User) -> bool:
-        """Return whether the maker has all rights of a user."""
-        if self._maker.is_superuser or user == self._maker:
-            return True
-        return not (user.is_staff or user.is_superuser)
 
     @property
     def facts(self) -> dict[str, Any]:
         """The facts of the valid token."""
         facts = {name: self.cleaned_data[name] for name in self.Meta.fields}
+        facts["maker"] = self.instance.maker
         days = self.cleaned_data["days"]
         return {**facts, "expires_at": days and timezone.now() + timedelta(days=days)}

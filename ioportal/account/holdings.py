@@ -86,6 +86,7 @@ SECTIONS = (
     Section("contact_of_projects", "site.Project", "account__name"),
     Section("log_in", "auth.User", "username", ("password",)),
     Section("tokens", "api.Token", "user__username", ("digest",)),
+    Section("made_tokens", "api.Token", "maker__username", ("digest",)),
     Section("requested_mails", "alerts.Subscription", "user__username"),
     Section("mails", "alerts.Notification", "recipient", ("token", "claim")),
     Section("delivery_log", "alerts.DeliveryAttempt", "notification__recipient"),

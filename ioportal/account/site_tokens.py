@@ -39,7 +39,8 @@ def token_list(request: UserRequest) -> HttpResponse:
         token, secret = Token.objects.all().issue(**form.facts)
         log.info("token_created", token=token.pk, scope=token.scope, by=request.user.get_username())
         form = SiteTokenForm(request.user)
-    tokens = Token.objects.all().with_states(now).select_related("source", "user").order_by("-pk")
+    tokens = Token.objects.all().with_states(now).order_by("-pk")
+    tokens = tokens.select_related("source", "user", "maker")
     context = {
         "section": "tokens",
         "form": form,

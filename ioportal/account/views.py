@@ -66,6 +66,7 @@ def _issue(request: UserRequest, name: str) -> str:
     _, secret = Token.objects.all().issue(
         Token.Scope.READ,
         user=request.user,
+        maker=request.user,
         name=name,
         expires_at=timezone.now() + _VALIDITY,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Case, Q, Value, When
+from django.db.models import Case, F, Q, Value, When
 
 from ioportal.postgres.compiled import Compiled, Parameter
 from ioportal.site.models import Source
@@ -29,10 +29,16 @@ class TokenQuerySet(models.QuerySet["Token"]):
     """Questions about tokens."""
 
     def with_states(self, now: datetime | Parameter) -> Self:
-        """Annotate `state`; a token is *suspended* while its user lacks the rights for it."""
+        """Annotate `state`; a token is *suspended* while its user or maker lacks the rights."""
         may_use_it = Q(user=None) | Q(user__is_active=True) & (
             ~Q(scope=Token.Scope.WRITE) | Q(user__is_staff=True)
         )
+        # As `Token.clean` when it is made; a user or maker may gain and lose rights later.
+        is_of_plain_user = Q(user__is_staff=False, user__is_superuser=False)
+        may_make_it = Q(maker__is_active=True, maker__is_staff=True) & (
+            Q(maker__is_superuser=True) | Q(user=None) | is_of_plain_user
+        )
+        may_use_it &= Q(maker=None) | Q(maker=F("user")) | may_make_it
         return self.annotate(
             state=Case(
                 When(revoked_at__isnull=False, then=Value("revoked")),
@@ -80,6 +86,10 @@ class Token(models.Model):
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="tokens"
     )
+    # Who made it on a page. Null: the command line, which has all rights.
+    maker = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="made_tokens"
+    )
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -119,9 +129,15 @@ class Token(models.Model):
         return None
 
     def clean(self) -> None:
-        """Refuse writes by users who are not staff."""
+        """Refuse writes by users who are not staff, and rights that the maker lacks."""
         if self.scope == self.Scope.WRITE and self.user and not self.user.is_staff:
             raise ValidationError("A token to write data belongs to a member of staff.")
+        if not self.maker or not self.user or self.maker == self.user:
+            return
+        if (self.user.is_staff or self.user.is_superuser) and not self.maker.is_superuser:
+            raise ValidationError(
+                "Only superusers create tokens of other members of staff. Enter your own name."
+            )
 
 
 @cache

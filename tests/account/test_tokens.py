@@ -4,7 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
 from django.contrib.messages import get_messages
 from django.utils import timezone
 from structlog.testing import capture_logs
@@ -91,6 +91,59 @@ def test_a_token_never_exceeds_its_maker(client, sam, alice, facts, reason):
 
     assert Token.objects.exists() == (reason is None)
     assert reason is None or reason in words_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("made", "changed", "facts"),
+    [
+        ({"scope": "read", "user": "alice"}, "alice", {"is_staff": True}),
+        ({"scope": "read", "user": "alice"}, "alice", {"is_superuser": True}),
+        ({"scope": "read", "user": "alice"}, "steve", {"is_staff": False}),
+        ({"scope": "metrics"}, "steve", {"is_staff": False}),
+        ({"scope": "metrics"}, "steve", {"is_active": False}),
+        ({"scope": "write", "user": "sam"}, "stella", {"is_superuser": False}),
+    ],
+)
+def test_a_token_is_suspended_while_its_maker_could_not_make_it(
+    client, sam, alice, made, changed, facts
+):
+    """Steve is staff; Stella and sam are superusers."""
+    for name in ("steve", "stella"):
+        User.objects.create(username=name, is_staff=True, is_superuser=name == "stella")
+    maker = User.objects.get(username="stella" if made.get("user") == "sam" else "steve")
+    client.force_login(maker)
+    client.post("/tokens/", {"action": "create", "days": "365", **made})
+
+    def states():
+        return [token.state for token in Token.objects.all().with_states(timezone.now())]
+
+    assert states() == ["valid"]
+    User.objects.filter(username=changed).update(**facts)
+    assert states() == ["suspended"]
+    User.objects.filter(username=changed).update(is_staff=changed != "alice", is_active=True,
+                                                 is_superuser=changed == "stella")  # fmt: skip
+    assert states() == ["valid"]
+
+
+def test_only_superusers_change_users_and_groups(client, as_staff, alice):
+    permissions = Permission.objects.filter(content_type__app_label="auth")
+    steve = User.objects.create(username="steve", is_staff=True)
+    steve.user_permissions.set(permissions)
+    group = Group.objects.create(name="PHY12")
+    pages = [
+        f"/admin/auth/user/{alice.pk}/password/",
+        "/admin/auth/user/add/",
+        "/admin/auth/group/add/",
+        f"/admin/auth/group/{group.pk}/delete/",
+    ]
+    assert [as_staff.get(page).status_code for page in pages] == [200] * len(pages)
+
+    client.force_login(steve)
+
+    assert [client.get(page).status_code for page in pages] == [403] * len(pages)
+    client.post(f"/admin/auth/user/{steve.pk}/change/", {"username": "steve", "is_superuser": "on"})
+    steve.refresh_from_db()
+    assert not steve.is_superuser
 
 
 def test_superusers_create_tokens_without_an_end(create):
