@@ -251,6 +251,7 @@ def test_jobs_of_another_cluster_are_refused(deliver):
         ({"submitted_at": None}, "refused"),
         ({"nodes": "n[1-"}, "refused"),
         ({"nodes": "n[1-999999999]"}, "refused"),
+        ({"nodes": "n[1-100000]"}, "refused"),
     ],
 )
 def test_invalid_records_are_refused(deliver, changes, code):

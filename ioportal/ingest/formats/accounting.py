@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.db.models import Min
 
+from collectors.batch import hostlists
 from collectors.format import Origin as InputOrigin
 from ioportal.ingest import checks
 from ioportal.ingest.formats.common import LoadOptions, needed, parsed_parts
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collectors.parsed import Account, Parsed
     from collectors.source import Source
     from ioportal.ingest.loading import Origin
+
+_FEW_HOSTS = 1_000  # not worth a refusal, if the number of nodes is wrong
 
 
 class _AccountingLoader:
@@ -67,6 +70,7 @@ class _AccountingLoader:
 
     def store_jobs(self, records: pl.DataFrame) -> None:
         """Store records of jobs with their line numbers."""
+        self._check_hosts(records)
         self.extend(records, "submitted_at", "started_at", "ended_at")
         recorded = accounting.record_jobs(self.cluster, records, self._order())
         self.store_lines(records, job_id=recorded.job_id_by_line)
@@ -103,9 +107,22 @@ class _AccountingLoader:
 
     def store_launches(self, records: pl.DataFrame, source_id: int | None = None) -> None:
         """Store records of launches with their line numbers."""
+        self._check_hosts(records)
         self.extend(records, "started_at", "ended_at")
         self._store_result(accounting.record_launches(self.cluster, records, source_id))
         self.store_lines(records)
+
+    def _check_hosts(self, records: pl.DataFrame) -> None:
+        """Refuse a host list that names more hosts than its record counts, before expansion."""
+        ranges = records.filter(pl.col("nodes").str.contains("[", literal=True))
+        for line, nodes, node_count in ranges.select("line", "nodes", "node_count").iter_rows():
+            hosts = hostlists.count(nodes)
+            if hosts > max(node_count or hosts, _FEW_HOSTS):
+                raise Refused(
+                    f"{self.segment.name}: line {line} names {hosts:,} hosts, but counts "
+                    f"{node_count:,} nodes. Nothing was loaded. "
+                    "Correct the host list or the number."
+                )
 
     def extend(self, records: pl.DataFrame, *times: str) -> None:
         """Extend the time range of the segment."""
