@@ -246,7 +246,7 @@ class Topic:
     @cached_property
     def helped(self) -> list[str]:
         """What helped with the same kind of finding before."""
-        return past_effects.that_helped(self.case, self._counts, self._at_once)
+        return past_effects.that_helped(self.case, self._counts, self._at_once, self._reader)
 
     @cached_property
     def facts(self) -> list[str]:

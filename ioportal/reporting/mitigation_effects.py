@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.analysis.comparison.results import ArmFigures, Effect, MetricComparison
+    from ioportal.analysis.comparison.results import (
+        ArmFigures,
+        ArmSummary,
+        Effect,
+        MetricComparison,
+    )
     from ioportal.analysis.metrics import Metric
     from ioportal.reporting.moved_load import Place
     from ioportal.studies.before_after import BeforeAfter
@@ -53,6 +58,7 @@ class MeasuredEffect:
             with others.
         completed_per_day: completed jobs per day before and after.
         places: the load of filesystems and NFS servers before and after, for staff.
+        arms: facts of the jobs before and after.
     """
 
     mitigation: Mitigation
@@ -61,6 +67,7 @@ class MeasuredEffect:
     single: tuple[date, float] | None = None
     completed_per_day: tuple[float, ...] = ()
     places: Sequence[Place] = ()
+    arms: Sequence[ArmSummary] = ()
 
     @property
     def figures(self) -> MetricComparison | None:
@@ -201,7 +208,8 @@ def _measure(mitigation: Mitigation, periods: BeforeAfter, user: User) -> Measur
         return MeasuredEffect(mitigation, periods)
     arms = [_selection(query, user) for query in (periods.before, periods.after)]
     names = [metric.name for metric in metrics_of(arms[0].kind)]
-    rows = compare_arms(arms, names).result.metrics
+    result = compare_arms(arms, names).result
+    rows = result.metrics
     scope = _selection(mitigation.scope, user)
     load = places(periods.spans) if user.is_staff else ()
     if mitigation.metric not in rows:
@@ -210,7 +218,7 @@ def _measure(mitigation: Mitigation, periods: BeforeAfter, user: User) -> Measur
         )
         return MeasuredEffect(mitigation, periods, rows, completed_per_day=completed, places=load)
     single = _single_step(mitigation, periods, scope)
-    return MeasuredEffect(mitigation, periods, rows, single, places=load)
+    return MeasuredEffect(mitigation, periods, rows, single, places=load, arms=result.arms)
 
 
 def _single_step(

@@ -19,8 +19,8 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from ioportal.analysis.comparison.results import Scale, Verdict
-from ioportal.analysis.metrics import BY_NAME, Source
-from ioportal.analysis.populations import MIN_GROUP
+from ioportal.analysis.metrics import ANY_BY_NAME, BY_NAME, Source
+from ioportal.analysis.populations import MIN_GROUP, hides_owners
 from ioportal.analysis.remedies import MIN_SHARE
 from ioportal.flags.models import Case
 from ioportal.reporting import mitigation_effects
@@ -32,11 +32,13 @@ from ioportal.visible_text import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from django.contrib.auth.models import User
+
     from ioportal.analysis.comparison.results import Effect
     from ioportal.reporting.mitigation_effects import MeasuredEffect
     from ioportal.studies.before_after import Neighbour
 
-_KEY = "mitigation-effect-3"  # to be changed with `PastEffect`
+_KEY = "mitigation-effect-4"  # to be changed with `PastEffect`
 _CACHED = timedelta(days=30)
 _MEASURED_AGAIN = timedelta(days=1)  # while data arrives
 _LISTED = 10
@@ -65,6 +67,8 @@ class PastEffect:
         missing: gaps in the data, and unknown values.
         together: other events whose effects are part of it.
         has_helped: whether the expected metric changed significantly, as expected.
+        direction: the effect without figures.
+        hides_owners: whether its figures reveal no owner of the jobs before and after.
         strength: ratio of the larger to the smaller median; 1: unknown.
         facts: of the mitigation, on which the effect depends.
         measured_at: seconds since the epoch.
@@ -74,6 +78,8 @@ class PastEffect:
     missing: tuple[str, ...] = ()
     together: tuple[Neighbour, ...] = ()
     has_helped: bool = False
+    direction: str = ""
+    hides_owners: bool = False
     strength: float = 1.0
     facts: tuple[object, ...] = ()
     measured_at: float = 0.0
@@ -101,6 +107,8 @@ def measure_next(limit: int) -> int:
             tuple(measured.missing),
             measured.periods.together,
             _has_helped(measured),
+            _direction(measured),
+            _hides_owners(measured),
             _strength(measured.effect),
             _facts(mitigation),
             now,
@@ -118,13 +126,16 @@ def for_case(case: Case) -> list[tuple[Mitigation, PastEffect]]:
     return _with_effects(relevant)[:_LISTED]
 
 
-def that_helped(case: Case, operations: Mapping[str, float], at_once: int) -> list[str]:
+def that_helped(
+    case: Case, operations: Mapping[str, float], at_once: int, reader: User
+) -> list[str]:
     """Return what helped with the same kind of finding, at most two, without names of users.
 
     Args:
         case: the case.
         operations: metadata operations of its jobs by kind: fixes of others are no help.
         at_once: how many of its jobs ran at the same time.
+        reader: who reads it: figures that could reveal another user's jobs are left out.
 
     Only significant effects on at least ten jobs before and after count. Other mitigations that
     were measured together are named by their titles if all users may see these.
@@ -141,13 +152,25 @@ def that_helped(case: Case, operations: Mapping[str, float], at_once: int) -> li
     for mitigation, effect in _with_effects(fit):
         if effect.has_helped:  # changes that were measured together have the same effect
             helped.setdefault(effect.text, (mitigation, effect))
-    return [_quoted(*pair) for pair in islice(helped.values(), _QUOTED)]
+    lines = (_quoted(*pair, reader) for pair in helped.values())
+    return list(islice(dict.fromkeys(lines), _QUOTED))
 
 
-def _quoted(mitigation: Mitigation, effect: PastEffect) -> str:
+def _quoted(mitigation: Mitigation, effect: PastEffect, reader: User) -> str:
     """Return what helped, with titles that all users may see."""
     causes = f" {together(_for_all_users(effect.together))}" if effect.together else ""
-    return visible(f"{mitigation.get_kind_display().capitalize()}{causes}: {effect.text}")
+    is_visible = effect.hides_owners or _is_of_reader(mitigation, reader)
+    text = effect.text if is_visible else effect.direction
+    return visible(f"{mitigation.get_kind_display().capitalize()}{causes}: {text}")
+
+
+def _is_of_reader(mitigation: Mitigation, reader: User) -> bool:
+    """Return whether a mitigation concerns only jobs of a user or of the user's projects."""
+    scope = QueryDict(mitigation.scope)
+    users, projects = set(scope.getlist("user")), set(scope.getlist("project"))
+    teams = {group.name for group in reader.groups.all()} if projects else set()
+    is_of_team = bool(projects) and projects <= teams
+    return reader.is_staff or users == {reader.get_username()} or is_of_team
 
 
 def _for_all_users(others: Iterable[Neighbour]) -> list[Neighbour]:
@@ -244,6 +267,21 @@ def _has_helped(measured: MeasuredEffect) -> bool:
     if metric and metric.source in _METADATA and not has_fallen:
         return False  # more load is no help, even if it was expected
     return should_fall == has_fallen and min(measured.jobs) >= MIN_GROUP
+
+
+def _direction(measured: MeasuredEffect) -> str:
+    if measured.effect is None or measured.effect.estimate is None:
+        return ""
+    has_fallen = measured.effect.estimate < (1 if measured.effect.scale is Scale.RATIO else 0)
+    return f"{ANY_BY_NAME[measured.mitigation.metric].title} {'fell' if has_fallen else 'rose'}."
+
+
+def _hides_owners(measured: MeasuredEffect) -> bool:
+    """Return whether other users may read the figures: the rule for the jobs of each period."""
+    return bool(measured.arms) and all(
+        hides_owners(jobs, arm.users or 0, arm.largest_user_share or 0, 1)
+        for jobs, arm in zip(measured.jobs, measured.arms, strict=True)
+    )
 
 
 def _strength(effect: Effect | None) -> float:

@@ -1,10 +1,12 @@
 """What worked before: on the page of a case, and in mails, from cached measurements."""
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ioportal.alerts import tasks
+from ioportal.jobs.models import Job
 from ioportal.reporting import past_effects
 from ioportal.studies.models import Mitigation
 from tests.logs import at
@@ -12,6 +14,7 @@ from tests.web.mitigations.rows import DAY, change_run_time, log
 from tests.web.reading import text_of, words_of
 
 CHANGED_AT = at("00:00") - 4 * DAY
+READER = User(username="bob")
 OPENS = {"open": 900, "close": 100}
 TITLE = "alice cleaned the search path"
 
@@ -47,13 +50,28 @@ def test_staff_see_effects_once_they_are_measured(case, fix, as_staff, client):
 
 
 def test_mails_quote_what_helped_without_names(case, fix):
-    assert past_effects.that_helped(case, OPENS, 5) == []
+    assert past_effects.that_helped(case, OPENS, 5, READER) == []
     past_effects.measure_next(5)
 
-    [line] = past_effects.that_helped(case, OPENS, 5)
+    [line] = past_effects.that_helped(case, OPENS, 5, READER)
+    assert line == "Environment clean-up: Duration fell."  # the jobs of one user
+    [line] = past_effects.that_helped(case, OPENS, 5, User(username="alice"))
     assert line.startswith("Environment clean-up: Duration fell 4.0")
     assert "(3." in line
     assert "alice" not in line
+
+
+@pytest.mark.parametrize(("owners", "is_quoted"), [(2, False), (3, True)])
+def test_mails_quote_figures_of_many_users_only(case, fix, owners, is_quoted):
+    Mitigation.objects.update(scope="name=relax")
+    jobs = Job.objects.filter(name="relax").order_by("started_at")
+    for number in range(owners - 1):
+        keys = list(jobs.values_list("pk", flat=True))[number::owners]
+        Job.objects.filter(pk__in=keys).update(owner=f"u{number}")
+    past_effects.measure_next(5)
+
+    [line] = past_effects.that_helped(case, OPENS, 5, READER)
+    assert ("4." in line) == is_quoted
 
 
 def test_a_joint_effect_names_the_other_mitigations(case, fix, as_staff):
@@ -65,10 +83,8 @@ def test_a_joint_effect_names_the_other_mitigations(case, fix, as_staff):
     assert f'<a href="/mitigations/{other.pk}/">Faster disks</a> (3 Jul 2017).' in page
     for is_public, name in ((False, "another change"), (True, "“Faster disks”")):
         Mitigation.objects.filter(pk=other.pk).update(is_public=is_public)
-        [line] = past_effects.that_helped(case, OPENS, 5)
-        assert line.startswith(
-            f"Environment clean-up together with {name} (3 Jul 2017): Duration fell 4."
-        )
+        [line] = past_effects.that_helped(case, OPENS, 5, READER)
+        assert line == (f"Environment clean-up together with {name} (3 Jul 2017): Duration fell.")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +101,7 @@ def test_mails_do_not_quote(case, fix, facts):
     Mitigation.objects.update(**facts)
     past_effects.measure_next(5)
 
-    assert past_effects.that_helped(case, OPENS, 5) == []
+    assert past_effects.that_helped(case, OPENS, 5, READER) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +117,7 @@ def test_mails_quote_what_concerns_the_jobs(case, fix, facts, operations, at_onc
     Mitigation.objects.update(**facts)
     past_effects.measure_next(5)
 
-    assert len(past_effects.that_helped(case, operations, at_once)) == quoted
+    assert len(past_effects.that_helped(case, operations, at_once, READER)) == quoted
 
 
 def test_an_effect_is_measured_again_after_its_mitigation_changed(case, fix):
@@ -124,7 +140,7 @@ def test_the_number_of_queries_is_constant(case, fix, as_staff):
     def count():
         with CaptureQueriesContext(connection) as queries:
             past_effects.for_case(case)
-            past_effects.that_helped(case, OPENS, 5)
+            past_effects.that_helped(case, OPENS, 5, READER)
         return len(queries)
 
     past_effects.measure_next(5)
