@@ -10,7 +10,7 @@ host. Unattributed kinds have id 0.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
@@ -18,8 +18,8 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.tables import UTC_US
-from ioportal.analysis.populations import coarse, hidden_sums
-from ioportal.telemetry import levels
+from ioportal.analysis.populations import coarse, hidden_steps
+from ioportal.telemetry import buckets, levels
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import IoWindow, Principal
 from ioportal.telemetry.sums import metadata_operations
@@ -226,7 +226,7 @@ def bins(
     width: timedelta,
     origin: datetime,
     *,
-    hide_owners: bool,
+    hide_within: timedelta | None,
 ) -> list[Bin]:
     """Return sums by source, bin and layer; poll intervals are in the bins nearest to them.
 
@@ -236,7 +236,8 @@ def bins(
         layers: principals of the layers from 1 on; layer 0 is the rest.
         width: width of the bins.
         origin: the start of any bin.
-        hide_owners: whether to find the sums of layer 0 that could reveal a single owner.
+        hide_within: find the sums of layer 0 that could reveal a single owner, also as differences
+            to bins of this width; None: do not.
     """
     selected = [(*principal, n) for n, layer in enumerate(layers, start=1) for principal in layer]
     kinds, ids, numbers = zip(*selected, strict=True) if selected else ((), (), ())
@@ -264,9 +265,10 @@ def bins(
         rows_of_selected = _union(rows, _principal_filter(selected))
         bins_of_layers = [Bin(*row) for row in read(_SELECTED, rows_of_selected)]
     hidden: dict[tuple[Any, ...], tuple[bool, bool]] = defaultdict(lambda: (False, False))
-    if hide_owners:
-        query = _OWNERS_OF_REST.format(rows=_union(rows), **form)
-        hidden = defaultdict(lambda: (True, True), _hidden(read_frame(query, _OWNERS, values)))
+    if hide_within:
+        query = _OWNERS_OF_REST.format(rows=_union(_widened(rows, hide_within)), **form)
+        owners = read_frame(query, _OWNERS, values)
+        hidden = defaultdict(lambda: (True, True), _hidden(owners, hide_within))
     rest = {row[:3]: list(row[3:]) for row in read(_ALL, _union(totals, columns=_NO_COLUMNS))}
     for layer_bin in bins_of_layers:
         sums = rest.setdefault(layer_bin[:3], [0.0] * 4)
@@ -279,9 +281,18 @@ def bins(
     return sorted(bins_of_layers + bins_of_rest)
 
 
-def _hidden(owners: pl.DataFrame) -> dict[tuple[Any, ...], tuple[bool, bool]]:
+def _widened(rows: Rows, width: timedelta) -> Rows:
+    """Return rows of whole bins of a width: a part of one must not show what the whole hides."""
+    pieces = list(rows.pieces)
+    pieces[0] = replace(pieces[0], start=buckets.floor(pieces[0].start, width))
+    pieces[-1] = replace(pieces[-1], end=buckets.ceil(pieces[-1].end, width))
+    return replace(rows, pieces=pieces)
+
+
+def _hidden(owners: pl.DataFrame, width: timedelta) -> dict[tuple[Any, ...], tuple[bool, bool]]:
     """Return whether the amount and the times of each bin of the rest are hidden."""
-    hidden = hidden_sums(owners, list(_BIN), _AMOUNTS)
+    parts = owners.with_columns(block=pl.col("start").dt.truncate(width))
+    hidden = hidden_steps(parts, list(_BIN), ["source", "block"], _AMOUNTS)
     times = pl.any_horizontal(_AMOUNTS[1:])
     return {row[:3]: row[3:] for row in hidden.select(*_BIN, _AMOUNTS[0], times).iter_rows()}
 

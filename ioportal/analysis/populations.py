@@ -107,6 +107,33 @@ def hidden_sums(parts: pl.DataFrame, group: Sequence[str], amounts: Sequence[str
     )
 
 
+def hidden_steps(
+    parts: pl.DataFrame, step: Sequence[str], block: Sequence[str], amounts: Sequence[str]
+) -> pl.DataFrame:
+    """Return `hidden_sums` of steps whose sums over a block are shown elsewhere.
+
+    The sum over a block minus its visible steps is the sum of its hidden ones. If that reveals an
+    owner, all steps of the block are hidden.
+
+    Args:
+        parts: as for `hidden_sums`, of whole blocks.
+        step: columns with equal values within a step.
+        block: columns with equal values within a block.
+        amounts: columns that are summed.
+    """
+    hidden = hidden_sums(parts, step, amounts)
+    for name in amounts:
+        rest = parts.join(hidden.filter(name), on=step, how="semi")
+        revealing = hidden_sums(rest, block, [name]).filter(name)
+        more = parts.join(revealing, on=block, how="semi").select(step).unique()
+        hidden = hidden.join(more.with_columns(is_more=True), on=step, how="left").select(
+            *step,
+            *(pl.col(each) for each in amounts if each != name),
+            (pl.col(name) | pl.col("is_more").fill_null(value=False)).alias(name),
+        )
+    return hidden.select(*step, *amounts)
+
+
 def is_anonymous(jobs: Integers, owners: Integers) -> bool:
     """Return whether figures of jobs may be shown to other users than their owners.
 

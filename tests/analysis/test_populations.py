@@ -13,6 +13,7 @@ from ioportal.analysis.populations import (
     Spread,
     coarse,
     coarsened,
+    hidden_steps,
     hidden_sums,
     in_anonymous_groups,
     spread,
@@ -185,3 +186,24 @@ def test_sums_hide_their_owners(parts, is_hidden):
     )
 
     assert dict(hidden.rows()) == {1: is_hidden, 2: False}
+
+
+@pytest.mark.parametrize(
+    ("storm", "others_hidden"),
+    [
+        pytest.param(2_000.0, True, id="the minute minus its other steps would be the storm"),
+        pytest.param(0.0, False, id="nothing is hidden"),
+    ],
+)
+def test_a_hidden_step_does_not_follow_from_the_minute(storm, others_hidden):
+    steps = [(block, step) for block in (1, 2) for step in range(6)]
+    rows = [(*each, owner, 5, 100.0) for each in steps for owner in "abc"]
+    rows.append((1, 0, "mallory", 1, storm))
+    parts = pl.DataFrame(rows, schema=["block", "step", "owner", "jobs", "amount"], orient="row")
+
+    hidden = hidden_steps(parts, ["block", "step"], ["block"], ["amount"])
+
+    shown = {(block, step): is_hidden for block, step, is_hidden in hidden.rows()}
+    assert shown[1, 0] == (storm > 0)
+    assert {shown[1, step] for step in range(1, 6)} == {others_hidden}
+    assert {shown[2, step] for step in range(6)} == {False}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BINS = tuple(timedelta(seconds=n) for n in (10, 60, 120, 600, 1_800))
 _MAX_BINS = 150
+_HOUR = timedelta(hours=1)
 
 
 class Observation:
@@ -42,6 +43,11 @@ class Observation:
         self._bins = TimeRange(
             buckets.floor(window.start, self.bin), buckets.ceil(window.end, self.bin)
         )
+
+    @property
+    def coarser_bin(self) -> timedelta:
+        """The bins of the next longer ranges, up to an hour."""
+        return next((width for width in (*_BINS, _HOUR) if width > self.bin), self.bin)
 
     def _coarsest(self, choices: Sequence[Level], finest: Level) -> Level:
         """Return the coarsest level that fills bins; `finest` if retention dropped finer ones."""

@@ -210,7 +210,7 @@ class Section(Observation):
             [*(layer.principals for layer in self.layers), *own_rest],
             self.bin,
             self._bins.start,
-            hide_owners=not self._user.is_staff,
+            hide_within=None if self._user.is_staff else self.coarser_bin,
         )
 
     def _visible_bins(self, source: int) -> list[Bin]:
