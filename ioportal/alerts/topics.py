@@ -408,7 +408,10 @@ class Topic:
 
     @property
     def _waited_s(self) -> float:
-        return max(self._sum("impact_s"), self._worst.numbers.get("impact_s") or 0)
+        known = self._jobs["impact_s"].drop_nulls()
+        if self._worst.job_id and len(known):  # as of the time of all figures
+            return _total(known)
+        return max(_total(known), self._worst.numbers.get("impact_s") or 0)
 
     @property
     def _is_estimated(self) -> bool:

@@ -101,7 +101,7 @@ def test_operations_of_running_jobs_have_a_time(storm):
 
     [topic] = topics([storm.pk], "alice")
 
-    [heading] = [fact for fact in topic.facts if fact.startswith("From ")]
+    [heading] = [fact for fact in topic.facts if fact.startswith("Findings: ")]
     assert heading.endswith(" 12:09:00 UTC (still running: all figures are as of then)")
 
 
