@@ -131,7 +131,7 @@ def _fence(sender: Sender, source: Source, manifest: Manifest, now: datetime) ->
         f"Two agents send the batches of {source}: the agent on {holder} is accepted, the agent on "
         f"{second} must wait.",
         remedy=f"Stop one agent. The agent on {second} takes over once the other is silent, or "
-        "when staff let it on Ingest → Streams.",
+        "when staff let it: Admin → Data → Streams.",
         retry=True,
     )
 

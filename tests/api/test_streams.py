@@ -105,6 +105,7 @@ def test_a_batch_that_overlaps_a_file_is_refused(deliver, logs, ingest):
 
     assert (status, answer["code"]) == (422, "refused")
     assert "overlaps" in answer["detail"]
+    assert "The stored records are from a file" in answer["detail"]
 
 
 @pytest.mark.parametrize("replace", [{}, {"replace": True}])

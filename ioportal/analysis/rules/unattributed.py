@@ -40,7 +40,7 @@ UNATTRIBUTED = Rule(
         "{unattributed_rpcs:,.0f} of {rpcs:,.0f} metadata RPCs within an hour came from "
         "unregistered NIDs ({unattributed_share:.0%}, threshold "
         "{threshold_unattributed_share:.0%}). Register their nodes, which are "
-        "listed on Admin, Data, Unregistered NIDs."
+        "listed on Admin → Data → Unregistered NIDs."
     ),
     check=_check,
     example=Example(

@@ -90,10 +90,15 @@ def overlap(segment: Segment, other: Segment, scope: str) -> Refused:
         f"{segment.name} overlaps {other.name} of {scope}, loaded {other.loaded_at:%Y-%m-%d %H:%M} "
         f"UTC with records from {other.start} to {other.end}. Nothing was loaded."
     )
-    if segment.is_batch or other.is_batch:
+    if other.is_batch:
         return Refused(
-            f"{clash} Batches of agents are never replaced. If the stored data is wrong, discard "
-            "its stream (Ingest → Streams)."
+            f"{clash} Batches of agents are never replaced. If the agent's data is wrong, discard "
+            "its stream (Admin → Data → Streams)."
+        )
+    if segment.is_batch:
+        return Refused(
+            f"{clash} The stored records are from a file, which batches of agents do not replace. "
+            "Load no files of times that an agent sends."
         )
     return Refused(
         f"{clash} Load both files in a single command with --replace: common records are then "
