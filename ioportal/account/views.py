@@ -49,6 +49,7 @@ def own_account(request: UserRequest) -> HttpResponse:
         "secret": secret,
         "tokens": _tokens(request).order_by("pk"),
         "max_tokens": MAX_TOKENS,
+        "expires_at": timezone.now() + _VALIDITY,
         "account": UserAccount.objects.filter(name=request.user.get_username()).first(),
     }
     return render(request, "account/own.html", context)

@@ -44,6 +44,8 @@ def test_a_token_is_shown_once_and_reads_reports(as_alice):
     answer = as_alice.post("/me/", {"action": "create", "name": "laptop"})
     secret = re.search(r"ioportal_[\w-]+", text_of(answer))[0]
     assert "no-store" in answer["Cache-Control"]
+    expires_at = Token.objects.get().expires_at
+    assert f"created now expires on {expires_at:%Y-%m-%d}." in words_of(answer)
     assert secret not in text_of(as_alice.get("/me/"))
 
     headers = {"Authorization": f"Token {secret}"}
