@@ -14,7 +14,7 @@ from django.utils import timezone
 from ioportal.activity.job_groups import Application
 from ioportal.jobs.models import Job
 from ioportal.site import process_names
-from ioportal.site.models import Nid, SourceJobId
+from ioportal.site.models import Filesystem, Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
@@ -101,6 +101,23 @@ def process_names_of(keys: Collection[int]) -> dict[int, Name]:
             text = f"process {texts[key]}" + (f" ({owner})" if owner else "")
         names[key] = Name(text, user=owner)
     return names
+
+
+def process_subjects(texts: Collection[str]) -> dict[str, str]:
+    """Return the subjects of flags on processes with a name, or on all of their user id: its name.
+
+    Args:
+        texts: exact names, such as ``du.4711``; those of jobs are ignored.
+    """
+    stored = SourceJobId.objects.filter(
+        filesystem__in=Filesystem.objects.all(),  # with it, the index is used
+        text__in=texts,
+        batch_id="",
+    )
+    keys = dict(stored.values_list("pk", "text"))
+    uids = {text: uid for text in keys.values() if (uid := process_names.uid_of(text)) is not None}
+    keys |= {process_names.key_of_uid(uid): text for text, uid in uids.items()}
+    return {f"{Principal.PROCESS:d}:{key}": text for key, text in keys.items()}
 
 
 def job_group_name(kind: str, text: str) -> Name:

@@ -14,6 +14,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Exists, OuterRef, Q
 
 from ioportal.analysis.rules import RULES
+from ioportal.analysis.rules.rule import Subject
 from ioportal.flags import latest_data
 from ioportal.flags.models import CURRENT, TO_TRIAGE, Case, Flag
 from ioportal.reporting.cases import (
@@ -25,6 +26,7 @@ from ioportal.reporting.cases import (
     with_places,
     worst_first,
 )
+from ioportal.reporting.principals import process_subjects
 from ioportal.site.models import Cluster, Filesystem
 from ioportal.studies.job_filters import ValuesFilter, split_values
 from ioportal.web.common.pagination import COUNTED, Concatenated
@@ -68,7 +70,7 @@ def _assignees() -> list[tuple[str, str]]:
 class CaseFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is untyped
     """Cases by finding, subject, place and assignee; their state is a tab."""
 
-    q = filters.CharFilter(method="search", label="Job, name or user")
+    q = filters.CharFilter(method="search", label="Job, name, user or process")
     severity = filters.ChoiceFilter(
         choices=list(reversed(Flag.Severity.choices)), label="Severity", empty_label="all"
     )
@@ -104,9 +106,10 @@ class CaseFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is u
             del self.filters["assignee"]
 
     def search(self, cases: CaseQuerySet, _name: str, value: str) -> CaseQuerySet:
-        """Keep cases by job id, part of a job's name, or part of the user's name."""
+        """Keep cases by job id, process, part of a job's name, or part of the user's name."""
+        processes = Q(subject_kind=Subject.HOST, subject__in=process_subjects(split_values(value)))
         jobs = Q(job__batch_id__in=split_values(value)) | Q(job__name__icontains=value)
-        return cases.filter(self._has_flag(jobs) | Q(owner__icontains=value))
+        return cases.filter(self._has_flag(jobs) | Q(owner__icontains=value) | processes)
 
     def in_cluster(self, cases: CaseQuerySet, _name: str, value: Cluster) -> CaseQuerySet:
         """Keep cases with a flag of a cluster."""

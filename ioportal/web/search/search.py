@@ -1,4 +1,4 @@
-"""Search for jobs, launches, PanDA jobs and tasks, users, projects and nodes by name."""
+"""Search for jobs, launches, PanDA jobs and tasks, users, projects, nodes and processes by name."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from ioportal.analysis.rules.rule import Subject
+from ioportal.flags.models import Case
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.panda_jobs import valid_ids
+from ioportal.reporting.principals import process_subjects
 from ioportal.site import process_names
 from ioportal.studies.job_filters import by_id, split_values
 
@@ -98,6 +101,22 @@ def _nodes(user: User, terms: list[str]) -> Iterator[Hit]:
             yield Hit("node", term, address, "jobs on this node")
 
 
+def _processes(user: User, terms: list[str]) -> Iterator[Hit]:
+    """Processes outside jobs, for staff; those of a registered user are found by the user."""
+    if not user.is_staff:
+        return
+    of_users = process_names.users(terms)
+    subjects = process_subjects([term for term in terms if term not in of_users])
+    cases = Case.objects.visible_to(user).filter(subject_kind=Subject.HOST, subject__in=subjects)
+    flagged = {subjects[subject] for subject in cases.values_list("subject", flat=True)}
+    for text in sorted(set(subjects.values()))[:PER_KIND]:
+        if text in flagged:
+            address = f"{reverse('case_list')}?{urlencode({'q': text, 'state': 'all'})}"
+            yield Hit("process name", text, address, "cases")
+        else:
+            yield Hit("process name", text, reverse("overview"), "no cases; latest load")
+
+
 FINDERS: tuple[Callable[[User, list[str]], Iterator[Hit]], ...] = (
     _jobs,
     _panda_jobs,
@@ -105,4 +124,5 @@ FINDERS: tuple[Callable[[User, list[str]], Iterator[Hit]], ...] = (
     _users,
     _projects,
     _nodes,
+    _processes,
 )

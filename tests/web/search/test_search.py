@@ -2,8 +2,11 @@
 
 import pytest
 
+from ioportal.flags.models import Case, Flag
 from ioportal.jobs.models import Allocation, Launch
-from ioportal.site.models import Node
+from ioportal.site.models import Filesystem, Node, SourceJobId
+from ioportal.telemetry.models import Principal
+from tests.logs import at
 from tests.web.reading import text_of, words_of
 
 
@@ -61,6 +64,30 @@ def test_a_name_can_match_user_and_project(as_staff, new_job):
 
     assert "1 user chm7" in words
     assert "1 project chm7" in words
+
+
+@pytest.mark.usefixtures("job")
+def test_processes_without_a_registered_user_are_found_by_staff(as_staff, client, bob):
+    lake = Filesystem.objects.create(name="lake")
+    process = SourceJobId.objects.create(filesystem=lake, text="du.4711")
+    assert as_staff.get("/search/?q=du.4711")["Location"] == "/overview/"
+
+    case = Case.objects.create(
+        rule="process-operations",
+        subject_kind="host",
+        subject=f"{Principal.PROCESS:d}:{process.pk}",
+        filesystem=lake,
+        state="open",
+        severity=Flag.Severity.NOTICE,
+        since=at("12:00"),
+        until=at("12:10"),
+        changed_at=at("12:10"),
+    )
+
+    cases = as_staff.get("/search/?q=du.4711")["Location"]
+    assert f'href="/cases/{case.pk}/"' in text_of(as_staff.get(cases))
+    client.force_login(bob)
+    assert "No results" in words_of(client.get("/search/?q=du.4711"))
 
 
 def test_names_with_the_prefix_are_suggested(as_staff, job):
