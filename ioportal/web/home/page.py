@@ -23,6 +23,8 @@ from ioportal.reporting import cases, impacts, listed_flags, request_times, serv
 from ioportal.reporting.series import last_observed
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Cluster, Filesystem, Server, Target
+from ioportal.studies.pending_statistics import pending_statistics
+from ioportal.studies.populations import BATCH_JOBS
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
 from ioportal.times import RECENT
@@ -340,6 +342,11 @@ class UserHome:
     def cases(self) -> list[CaseSummary]:
         """The worst unresolved cases of the user."""
         return cases.for_owner(self._user.get_username(), self._user)
+
+    @cached_property
+    def pending_statistics(self) -> int:
+        """The number of the user's and the projects' jobs whose statistics or flags are pending."""
+        return pending_statistics(BATCH_JOBS, self._visible)
 
     @property
     def simulated(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -34,7 +34,9 @@ def job_list(request: UserRequest) -> HttpResponseBase:
         if errors := listing.errors:
             return exports.invalid_query(errors)
         header = ["id", "simulated", *(column.name for column in listing.columns)]
-        about = {"sort": listing.sort, "at_most": COUNTED}
+        about: dict[str, Any] = {"sort": listing.sort, "at_most": COUNTED}
+        if exports.requested_format(request) == "json":
+            about["pending_statistics"] = listing.pending_statistics
         return exports.response(request, "jobs", about, header, listing.values())
     if not listing.is_short:
         return redirect(f"{request.path}{listing.short_url}".removesuffix("?"))

@@ -227,7 +227,8 @@ def test_the_number_of_queries_does_not_grow_with_the_figures(
     cache.clear()
     with django_assert_num_queries(18):
         as_staff.get("/populations/?unit=panda")
-    with django_assert_num_queries(7):  # session, user, clusters, simulated, count, rows, flags
+    # Session, user, clusters, simulated, count, pending, rows, flags.
+    with django_assert_num_queries(8):
         as_staff.get("/panda/?computingsite=ORNL_Titan_MCORE")
 
 

@@ -4,12 +4,13 @@ import re
 
 import pytest
 
-from ioportal.jobs.models import DirtyStatistics, Job
+from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job
 from ioportal.studies.models import Mitigation
 from ioportal.web.ranking.page import COUNTING
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
 
+MARK = "Statistics or flags of 1 of these jobs are pending"
 LAST_QUARTER = "start=2017-07-05T12:45:00Z&end=2017-07-05T13:30:00Z"
 
 
@@ -48,13 +49,16 @@ def test_a_ratio_shows_its_smallest_node_hours_and_unknown_jobs(as_staff, jobs, 
     )
 
 
-def test_pending_statistics_are_counted(as_staff, jobs):
-    DirtyStatistics.objects.mark([Job.objects.get(batch_id="alice1").pk])
+def test_pending_statistics_are_counted(as_staff, alice, jobs):
+    pending = [Job.objects.get(batch_id="alice1").pk]
+    DirtyStatistics.objects.mark(pending)
+    DirtyEvidence.objects.mark(pending)
     change = Mitigation.objects.create(
         title="Stripes", kind="other", started_at=at("12:30"), scope="user=alice"
     )
 
     for address in (
+        "/jobs/?last=all",
         "/compare/?arm=user%3Dalice&arm=user%3Dbob",
         f"/mitigations/{change.pk}/",
         "/mitigations/what-worked/",
@@ -65,13 +69,16 @@ def test_pending_statistics_are_counted(as_staff, jobs):
         "/users/alice/",
         "/trends/?last=all",
     ):
-        assert "Statistics of 1 of these jobs are pending" in words_of(as_staff.get(address)), (
-            address
-        )
+        assert MARK in words_of(as_staff.get(address)), address
         if address not in {"/users/alice/", "/trends/?last=all"}:  # pages of several exports
             export = json_of(as_staff.get(f"{address}{'&' if '?' in address else '?'}format=json"))
             assert export["pending_statistics"] == 1, address
     assert "are pending" not in words_of(as_staff.get("/ranking/?by=opens&user=bob"))
+    DirtyStatistics.objects.all().delete()  # flags are still pending
+    as_staff.force_login(alice)
+    assert MARK in words_of(as_staff.get("/"))
+    DirtyEvidence.objects.all().delete()
+    assert "are pending" not in words_of(as_staff.get("/"))
 
 
 def test_the_page_explains_how_jobs_count(as_staff, jobs):
