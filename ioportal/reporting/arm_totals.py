@@ -134,11 +134,17 @@ def _cases(jobs: Any, user: User) -> int:
     return int(flags.order_by().values("case").distinct().count())
 
 
-def sentence(totals: Sequence[Total], number: int) -> str:
-    """Return the changes of the known totals from the first arm to another one."""
+def sentence(totals: Sequence[Total], number: int, *, provisional: bool) -> str:
+    """Return the changes of the known totals from the first arm to another one.
+
+    Args:
+        totals: the totals.
+        number: of the other arm.
+        provisional: whether statistics of jobs are pending.
+    """
     changes = [
         total.in_words(number)
         for total in totals
         if total.values[0] is not None and total.values[number] is not None
     ]
-    return f"Total: {', '.join(changes)}."
+    return f"{'Provisional total' if provisional else 'Total'}: {', '.join(changes)}."

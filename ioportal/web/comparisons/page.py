@@ -312,9 +312,14 @@ class ComparisonPage:
         return (end, start) if end and start and end <= start else None
 
     @cached_property
+    def pending_of_arms(self) -> list[int]:
+        """The number of jobs of each arm whose statistics or flags are pending."""
+        return [pending_statistics(self.kind, arm_jobs(arm.selection)) for arm in self.arms]
+
+    @property
     def pending_statistics(self) -> int:
-        """The number of jobs whose statistics are pending."""
-        return sum(pending_statistics(self.kind, arm_jobs(arm.selection)) for arm in self.arms)
+        """The number of jobs whose statistics or flags are pending."""
+        return sum(self.pending_of_arms)
 
     @cached_property
     def totals(self) -> list[Total]:
@@ -333,7 +338,7 @@ class ComparisonPage:
     def total_sentences(self) -> list[tuple[Arm, str]]:
         """For each arm but the first: the changes of the totals."""
         return [
-            (arm, arm_totals.sentence(self.totals, number))
+            (arm, arm_totals.sentence(self.totals, number, provisional=self.pending_statistics > 0))
             for number, arm in enumerate(self.arms[1:], 1)
         ]
 

@@ -22,7 +22,7 @@ _UNEQUAL_LENGTH = 1.5
 
 def warnings(page: ComparisonPage) -> list[str]:
     """Return the warnings of a comparison with results, without other mitigations."""
-    checks = (_shared, _cautions, _lengths, _load, _gaps, _upgrades)
+    checks = (_shared, _cautions, _lengths, _load, _pending, _gaps, _upgrades)
     return [warning for check in checks for warning in check(page)]
 
 
@@ -73,14 +73,25 @@ def _load(page: ComparisonPage) -> Iterator[str]:
         yield f"Unequal load of the site: mean nodes in use by all jobs ({'; '.join(texts)})."
 
 
+def _pending(page: ComparisonPage) -> Iterator[str]:
+    for (arm, summary), pending in zip(page.arm_summaries, page.pending_of_arms, strict=True):
+        if pending:
+            share = formatting.percent(min(pending / summary.jobs, 1.0)) if summary.jobs else "100"
+            yield (
+                f"Statistics or flags of {share} % of the jobs of {arm.name} are pending: "
+                "all figures are provisional until they are computed."
+            )
+
+
 def _gaps(page: ComparisonPage) -> Iterator[str]:
+    """Compare unknown values with all jobs; pending ones may still become known."""
     for metric, row in page.compared:
         if metric.name not in {"metadata_operations", "read_bytes"}:
             continue
-        for arm, figures in zip(page.arms, row.arms, strict=True):
+        for arm, figures, pending in zip(page.arms, row.arms, page.pending_of_arms, strict=True):
             total = figures.jobs + figures.unknown
-            if total and figures.unknown > _MANY_UNKNOWN * total:
-                share = formatting.percent(figures.unknown / total, 0)
+            if total and (unknown := figures.unknown - pending) > _MANY_UNKNOWN * total:
+                share = formatting.percent(unknown / total, 0)
                 yield (
                     f"{metric.title}: unknown for {share} % of the jobs of {arm.name}. "
                     "Counters were not observed."

@@ -10,7 +10,7 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from ioportal.jobs.models import Job, JobStatistics
+from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics
 from ioportal.site.models import Filesystem, Server, ServerVersion
 from ioportal.studies.models import Population
 from ioportal.web.comparisons.charts import PARTS
@@ -133,6 +133,20 @@ def test_totals_of_periods_of_unequal_length_are_compared_per_day(as_staff, camp
     assert "per day: the periods differ in length (8, 16 days)" in words
     assert totals["jobs"]["values"] == [48, 48]
     assert totals["jobs"]["per_day"] == [6, 3]
+
+
+def test_pending_jobs_are_no_unobserved_jobs_and_make_totals_provisional(as_staff, campaign):
+    later = [job.pk for job in campaign() if job.started_at > CHANGED]
+    JobStatistics.objects.filter(job__in=later[::2]).delete()
+    missing = "Metadata operations: unknown for 50 % of the jobs of After. Counters were not"
+
+    assert missing in words_of(as_staff.get(compare(*BOTH)))
+    DirtyStatistics.objects.mark(later[::2])
+    words = words_of(as_staff.get(compare(*BOTH)))
+
+    assert "Counters were not observed" not in words
+    assert "Statistics or flags of 50.0 % of the jobs of After are pending: all figures" in words
+    assert "Provisional total: jobs unchanged (48 to 48)" in words
 
 
 def test_a_job_belongs_to_the_arm_in_which_it_started(as_staff, campaign):
