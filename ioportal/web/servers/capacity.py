@@ -184,10 +184,17 @@ class CapacityPage:
         safe = server.safe
         if safe is None or safe.highest_seen <= MAX_GAP_RATIO * safe.load:
             return ""
-        return f"Loads up to {self._shown(safe.highest_seen)} were seen. "
+        return f"Steady loads up to {self._shown(safe.highest_seen)} were seen. "
+
+    @property
+    def _hours(self) -> str:
+        """The hours with data on which the load of busy hours rests."""
+        hours = self.found.hours.height if self.found else 0
+        return f"{hours:,} hour{'' if hours == 1 else 's'} with data"
 
     def _busy(self, server: Capacity) -> str:
-        busy = f"The load of busy hours is {self._shown(server.busy_load)}"
+        rest = f"95 % of {self._hours} have less"
+        busy = f"The load of busy hours is {self._shown(server.busy_load)} ({rest})"
         if not server.is_busy_load_seen:
             return f"{busy}, for which the latency is not known."
         left = server.limit.value - server.busy_load
@@ -238,8 +245,8 @@ class CapacityPage:
         beyond = safe.beyond
         if safe.end is End.GAP and safe.next_load:
             yield (
-                f"Loads from {self._shown(safe.next_load)} to {highest} were also seen. Loads in "
-                "between are rare or missing, so higher ones are not advised."
+                f"Steady loads from {self._shown(safe.next_load)} to {highest} were also seen. "
+                "Those in between are rare or missing, so higher ones are not advised."
             )
         elif safe.end is End.SLOW:
             yield f"At higher loads, latency may reach {KNEE_FACTOR:g} times."
@@ -275,7 +282,7 @@ class CapacityPage:
             *self._knee_figures(server),
             *self._safe_figures(server),
             ("Median load", self._shown(server.usual_load)),
-            ("Busy hours", self._shown(server.busy_load)),
+            ("Busy hours", f"{self._shown(server.busy_load)}, from {self._hours}"),
             ("Headroom in busy hours", self._headroom(server)),
             ("Capacity in rules", self.capacity_in_rules),
             ("Cost of a request", f"{significant(server.cost_s * 1e6)} µs"),

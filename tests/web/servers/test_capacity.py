@@ -89,6 +89,8 @@ def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):
     assert (found["highest_load"] > 1.1 * found["highest_safe_load"]) == (
         " were seen. The capacity itself is unknown." in found["verdict"]
     )
+    assert " Loads up to" not in found["verdict"]
+    assert "(95 % of 48 hours with data have less)" in found["verdict"]
     assert "Capacity in rules 5,000 requests/s (assumed; register capacity_per_s)" in page
     assert found["capacity_in_rules_per_s"] == 5_000
     assert found["verdict"] in page
