@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from ioportal.analysis import ratios
 from ioportal.analysis.before_after import LONGEST, Event
-from ioportal.analysis.comparison.results import Scale
+from ioportal.analysis.comparison.results import Scale, Verdict
 from ioportal.analysis.metrics import ANY_BY_NAME
 from ioportal.reporting.comparison_sentences import sentence
 from ioportal.reporting.expectations import Finding, together, with_causes
@@ -78,6 +78,12 @@ class MeasuredEffect:
     def effect(self) -> Effect | None:
         """The effect on the expected metric, of all that is measured together; None: unknown."""
         return self.figures.effects[0] if self.figures else None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is a conclusion: on the expected metric, or on any main metric."""
+        effects = [self.effect] if self.effect else [effect for _, effect in self._main]
+        return any(effect.verdict is not Verdict.REFUSED for effect in effects)
 
     @property
     def _counted(self) -> tuple[ArmFigures, ...]:

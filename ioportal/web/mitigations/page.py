@@ -201,6 +201,16 @@ class Catalogue:
         latest = sorted(visible.order_by("-started_at", "-pk")[:_MEASURED], key=_order_of_kind)
         return mitigation_effects.measure(latest, self._user)
 
+    @property
+    def measured(self) -> list[MeasuredEffect]:
+        """Those with a conclusion."""
+        return [each for each in self.effects if each.is_measured]
+
+    @property
+    def unmeasured(self) -> list[MeasuredEffect]:
+        """Those without: nothing is known about their effect."""
+        return [each for each in self.effects if not each.is_measured]
+
     @cached_property
     def pending_statistics(self) -> int:
         """The number of visible jobs whose statistics are pending: any may belong to an effect."""

@@ -171,7 +171,10 @@ def test_the_catalogue_lists_effects_by_kind(as_staff):
     rows = csv_of(as_staff.get(f"{CATALOGUE}?format=csv"))
 
     assert [row["title"] for row in rows] == ["Too late", "Without metric", "Fix"]
-    assert "There is less than a day of data after it." in page
+    measured, _, unmeasured = page.partition("Not measured")
+    assert "Too late" not in measured
+    assert "There is less than a day of data after it." in unmeasured
+    assert "Fix" not in unmeasured
     assert (rows[0]["estimate"], rows[2]["verdict"], rows[2]["cost"]) == ("", "changed", "Memory")
 
 
