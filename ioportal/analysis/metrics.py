@@ -22,6 +22,7 @@ class Unit(StrEnum):
     CORES = "cores"
     JOBS = "jobs"
     REQUESTS = "requests"
+    REQUESTS_PER_SECOND = "requests/s"
     EVENTS = "events"
     CORE_HOURS = "core-hours"
     RATIO = "ratio"

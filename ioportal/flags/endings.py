@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.analysis.metrics import Unit
+from ioportal.analysis.metrics import BY_NAME, Unit
 from ioportal.analysis.rules.rule import GROUPS, Subject
 
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 SWITCHED_OFF = "The rule was switched off here."
 CHANGED_THRESHOLDS = "Below the changed thresholds."
 NARROWER_GROUP = "A job or a narrower group has most of it now, and is evaluated instead."
-UNKNOWN = (
-    "The latest data no longer has the figures that the rule needs: they are unknown, or the rule "
-    "does not apply to them."
-)
+NOT_APPLICABLE = "The rule does not apply to the latest data."
+_UNKNOWN = "Unknown in the latest data"
 _BELOW = "Below the thresholds again"
 _RECOMPUTED = "Recomputed with changed data: below the thresholds"
 _MAX_LENGTH = 200  # of `Flag.ending`
@@ -41,7 +39,7 @@ def of_evidence(
         thresholds: those that the findings do not reach.
         frame: evidence of the subjects.
     """
-    reasons = dict.fromkeys(frame["subject"], UNKNOWN)
+    reasons = dict.fromkeys(frame["subject"], NOT_APPLICABLE)
     whole = frame.with_columns(
         pl.lit(None, frame.schema[name]).alias(name)
         for name in frame.columns
@@ -53,7 +51,32 @@ def of_evidence(
         reasons[subject] = f"{said}{_first_below(rule, thresholds, numbers)}."[:_MAX_LENGTH]
     for subject, _ in _numbers(rule, thresholds, whole):
         reasons[subject] = NARROWER_GROUP
+    for subject, reason in reasons.items():
+        if reason == NOT_APPLICABLE:
+            unknown = _unknown(rule, whole.filter(subject=subject))
+            if unknown:
+                reasons[subject] = f"{_UNKNOWN}: {', '.join(unknown)}."[:_MAX_LENGTH]
     return reasons
+
+
+def _unknown(rule: Rule, row: pl.DataFrame) -> list[str]:
+    """Return the titles of the unknown figures without which a subject is no finding."""
+    nulls = [
+        name for name in row.columns if row.schema[name].is_numeric() and row[name].is_null().all()
+    ]
+    filled = row.with_columns(pl.col(nulls).fill_null(1))
+    if not _numbers(rule, _weakest(rule), filled):
+        return []
+    needed = (
+        name for name in nulls if not _numbers(rule, _weakest(rule), filled.with_columns(row[name]))
+    )
+    return [_title(rule, name) for name in needed]
+
+
+def _title(rule: Rule, name: str) -> str:
+    if name in rule.thresholds:
+        return rule.thresholds[name].title
+    return BY_NAME[name].title if name in BY_NAME else name.replace("_", " ")
 
 
 def _weakest(rule: Rule) -> dict[str, float]:

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import BY_CODE
-from ioportal.analysis.rules.rule import Subject, advise
+from ioportal.analysis.rules.rule import ABUSE_AT_ONCE, HARM_S, Severity, Subject, advise
 from ioportal.flags import cases, endings, history
 from ioportal.flags.models import Flag, FlagEvent
 from ioportal.jobs.models import Job, JobStatistics
@@ -263,7 +263,7 @@ def _update(
     if flag.is_suppressed != was_suppressed:
         yield _opening(flag)
     if _set_severity(rule, flag, finding):
-        text = f"Severity raised to {flag.get_severity_display()}."
+        text = f"Severity raised to {flag.get_severity_display()}: {_reason(rule, flag, finding)}."
         yield FlagEvent(flag=flag, kind=_Kind.ESCALATED, text=text, value=flag.value)
     elif _doublings(flag, flag.value) > _doublings(flag, previous_value):
         yield FlagEvent(flag=flag, kind=_Kind.GREW, text=flag.advice, value=flag.value)
@@ -313,6 +313,30 @@ def _set_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:
     if is_higher or (rule.needs_harm and finding.harm_is_flagged):
         flag.severity = severity
     return is_higher
+
+
+def _reason(rule: Rule, flag: Flag, finding: _Finding) -> str:
+    """Return why the severity of a flag was raised."""
+    if flag.severity == Severity.ABUSE:
+        return abuse_reason(rule, flag)
+    if finding.harm_s is None:
+        return "the extra wait of others is unknown"
+    if finding.harm_s >= HARM_S:
+        return f"others lost {finding.harm_s:,.0f} s by it"
+    return "no rule about impact flags it any more"
+
+
+def abuse_reason(rule: Rule, flag: Flag) -> str:
+    """Return how often a flag of severity abuse exceeds its threshold, and from when it is abuse.
+
+    The severity does not fall, so the threshold may have been changed since.
+    """
+    times, minutes = rule.abuse_times or 0, ABUSE_AFTER // timedelta(minutes=1)
+    exceeded = f"{flag.value / flag.threshold:,.1f} times its threshold, " if flag.threshold else ""
+    return (
+        f"{exceeded}abuse from {times:g} times on, once it has lasted {minutes} minutes, or from "
+        f"{ABUSE_AT_ONCE * times:g} times at once"
+    )
 
 
 def _doublings(flag: Flag, value: float) -> int:

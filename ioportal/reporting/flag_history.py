@@ -54,8 +54,11 @@ def history_chart(flag: Flag, subject: str, measured: MeasureHistory | None) -> 
 
 
 def _history_marks(flag: Flag, measured: MeasureHistory) -> list[Mark]:
+    """Mark the run, the first excess, and the last finding of an ended flag: charts go on."""
     bounds = (flag.job.started_at, flag.job.ended_at) if flag.job else ()
     run = [Mark(moment, "", Meaning.RUN) for moment in bounds if moment]
+    if flag.ended_at and flag.until < measured.span.end:
+        run.append(Mark(flag.until, "last finding", Meaning.FLAG))
     reached = measured.first_reached(flag.thresholds[measured.number])
     if reached is None:
         return run

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Numbers that are neither thresholds nor metrics.
 _TITLES = {
+    "capacity_per_s": "Capacity to which this share refers",
     "counted_enqueues": "Lock enqueues up to the latest counter read",
     "impact_is_estimated": "Impact is estimated",
     "impact_s": "Impact: extra wait of other jobs",

@@ -14,6 +14,7 @@ from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags.episodes import principal
+from ioportal.flags.lifecycle import abuse_reason
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting import episode_texts
@@ -35,10 +36,13 @@ _LOWERED = "Notice instead of warning"
 
 
 def severity_reason(flag: Flag) -> str:
-    """Return why a flag is less severe than its rule; "": it is not."""
+    """Return why a flag is less or more severe than its rule; "": it is neither."""
     rule = flag.definition
-    if rule is None or flag.severity >= rule.severity:
+    if rule is None or flag.severity == rule.severity:
         return ""
+    if flag.severity > rule.severity:
+        usual = Flag.Severity(rule.severity).label.lower()
+        return f"Abuse instead of {usual}: {abuse_reason(rule, flag)}."
     about_impact = [each.code for each in RULES if each.source is Source.IMPACT]
     same_subject = Flag.objects.good().filter(
         rule__in=about_impact, subject_kind=flag.subject_kind, subject=flag.subject
@@ -78,7 +82,7 @@ class FlagSummary:
 
     @cached_property
     def severity_reason(self) -> str:
-        """Why it is less severe than its rule; "": it is not."""
+        """Why it is less or more severe than its rule; "": it is neither."""
         return severity_reason(self.flag)
 
     @property

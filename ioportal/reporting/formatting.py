@@ -41,6 +41,7 @@ SHORT_UNITS = {
     Unit.CORE_HOURS: "core-hours",
     Unit.JOBS: "jobs",
     Unit.REQUESTS: "requests",
+    Unit.REQUESTS_PER_SECOND: "requests/s",
     Unit.EVENTS: "events",
     Unit.RATIO: "ratio",
     Unit.SHARE: "%",

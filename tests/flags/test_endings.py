@@ -40,7 +40,8 @@ from ioportal.flags.lifecycle import HYSTERESIS
             "impact-of-many-jobs",
             Subject.USER,
             {"impact_times": None},
-            endings.UNKNOWN,
+            "Unknown in the latest data: Time of others' RPCs within these five minutes, relative "
+            "to usual.",
             id="a figure is unknown",
         ),
         pytest.param(
@@ -55,7 +56,7 @@ from ioportal.flags.lifecycle import HYSTERESIS
             "low-cpu-efficiency",
             Subject.JOB,
             {"has_ended": False},
-            endings.UNKNOWN,
+            endings.NOT_APPLICABLE,
             id="the rule does not apply",
         ),
     ],

@@ -13,6 +13,7 @@ from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import DirtyJob, DirtyTrace
 from ioportal.jobs import statistics
 from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
+from ioportal.reporting.flags import severity_reason
 from ioportal.site.models import Cluster, Node, Server
 from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
@@ -93,6 +94,11 @@ def test_a_growing_flag_escalates_to_abuse(jobs, read, evaluate):
     assert flag.value == 11 * MILLION
     assert flag.severity == Flag.Severity.ABUSE  # five times the threshold for long enough
     assert history(flag) == ["opened", "escalated"]
+    reason = "5.5 times its threshold, abuse from 5 times on, once it has lasted 5 minutes"
+    assert FlagEvent.objects.get(flag=flag, kind="escalated").text.startswith(
+        f"Severity raised to abuse: {reason}"
+    )
+    assert severity_reason(flag).startswith(f"Abuse instead of warning: {reason}")
 
 
 def test_an_ended_job_marks_only_changed_windows_of_other_jobs(logs, ingest, jobs, evaluate):

@@ -10,6 +10,8 @@ from ioportal.analysis.rules.rule import Threshold
 
 DEFAULT_PER_S: Final = 5_000  # requests of a small MDS
 
+UNITS: Final = {"capacity_per_s": Unit.REQUESTS_PER_SECOND}  # of the number next to each share
+
 
 def share(count: str, span: timedelta) -> pl.Expr:
     """Return the rate of a column's count within `span`, as a share of the column `capacity_per_s`.

@@ -17,7 +17,10 @@ def _check(hosts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     ).select(
         "subject",
         numbers=pl.struct(
-            "operations", "operations_share", capacity_share=capacity.share("operations", PEAK_SPAN)
+            "operations",
+            "operations_share",
+            "capacity_per_s",
+            capacity_share=capacity.share("operations", PEAK_SPAN),
         ),
     )
 
@@ -56,4 +59,5 @@ HOST_OPERATIONS = Rule(
     ),
     abuse_times=5,
     caveat="A node whose job is not known yet counts as a host until its record arrives.",
+    units=capacity.UNITS,
 )

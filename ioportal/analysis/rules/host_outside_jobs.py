@@ -16,7 +16,11 @@ def _check(hosts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     ).select(
         "subject",
         numbers=pl.struct(
-            "rpcs", "server_share", "impact_s", capacity_share=capacity.share("rpcs", PEAK_SPAN)
+            "rpcs",
+            "server_share",
+            "impact_s",
+            "capacity_per_s",
+            capacity_share=capacity.share("rpcs", PEAK_SPAN),
         ),
     )
 
@@ -53,5 +57,5 @@ HOST_OUTSIDE_JOBS = Rule(
         {"rpcs": 20_639, "server_share": 0.4498, "capacity_per_s": 5_000},
     ),
     abuse_times=5,
-    units={"impact_s": Unit.SECONDS_OF_WAITING},
+    units={**capacity.UNITS, "impact_s": Unit.SECONDS_OF_WAITING},
 )

@@ -30,6 +30,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
             "metadata_operations",
             "metadata_operations_per_node",
             "duration_s",
+            "capacity_per_s",
             operations_per_node_hour=_per_node_hour(),
             capacity_share=_capacity_share(),
         ),
@@ -76,5 +77,9 @@ METADATA_OPERATIONS = Rule(
         },
     ),
     abuse_times=5,
-    units={"metadata_operations_per_node": Unit.COUNT, "duration_s": Unit.SECONDS},
+    units={
+        **capacity.UNITS,
+        "metadata_operations_per_node": Unit.COUNT,
+        "duration_s": Unit.SECONDS,
+    },
 )

@@ -17,6 +17,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         "subject",
         numbers=pl.struct(
             "sustained_operations",
+            "capacity_per_s",
             sustained_per_node=pl.col("sustained_operations") / pl.col("node_count"),
             capacity_share=capacity.share("sustained_operations", SUSTAINED_SPAN),
         ),
@@ -57,4 +58,5 @@ METADATA_RATE = Rule(
         {"node_count": 6, "sustained_operations": 619_566, "capacity_per_s": 5_000},
     ),
     abuse_times=5,
+    units=capacity.UNITS,
 )

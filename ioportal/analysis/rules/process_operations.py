@@ -16,7 +16,12 @@ def _check(hosts: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         share >= thresholds["capacity_share"],
     ).select(
         "subject",
-        numbers=pl.struct("process_operations", "process_operations_share", capacity_share=share),
+        numbers=pl.struct(
+            "process_operations",
+            "process_operations_share",
+            "capacity_per_s",
+            capacity_share=share,
+        ),
     )
 
 
@@ -63,4 +68,5 @@ PROCESS_OPERATIONS = Rule(
         "Always a notice: job_stats do not show whether others waited. Where job ids come from the "
         "environment, any user can invent the name of a process."
     ),
+    units=capacity.UNITS,
 )

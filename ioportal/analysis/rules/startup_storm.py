@@ -28,6 +28,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
             "startup_operations",
             "startup_opens",
             "node_count",
+            "capacity_per_s",
             startup_per_node=pl.col("startup_operations") / pl.col("node_count"),
             startup_nodes="node_count",
             startup_opens_share=pl.col("startup_opens") / pl.col("startup_operations"),
@@ -83,5 +84,5 @@ STARTUP_STORM = Rule(
         },
     ),
     abuse_times=5,
-    units={"startup_opens": Unit.COUNT, "node_count": Unit.NODES},
+    units={**capacity.UNITS, "startup_opens": Unit.COUNT, "node_count": Unit.NODES},
 )

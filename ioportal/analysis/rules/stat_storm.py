@@ -17,6 +17,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         "subject",
         numbers=pl.struct(
             "peak_stats",
+            "capacity_per_s",
             stats_share=pl.col("peak_stats") / pl.col("peak_operations"),
             capacity_share=capacity.share("peak_stats", PEAK_SPAN),
         ),
@@ -55,4 +56,5 @@ STAT_STORM = Rule(
         {"peak_operations": 632_447, "peak_stats": 518_606, "capacity_per_s": 5_000},
     ),
     abuse_times=5,
+    units=capacity.UNITS,
 )
