@@ -126,7 +126,15 @@ def arm_totals(
             Incident.objects.filter(start__lt=end, end__gt=start).count() for start, end in periods
         )
         totals.append(Total("incidents", "Saved incidents of the site", None, incidents))
-    return [replace(total, days=days, is_contrast=is_contrast) for total in totals]
+    return [
+        replace(
+            total,
+            # A single incident of an hour is no rate of 24 a day.
+            days=None if total.name == "incidents" and days and min(days) < 1 else days,
+            is_contrast=is_contrast,
+        )
+        for total in totals
+    ]
 
 
 def _cases(jobs: Any, user: User) -> int:

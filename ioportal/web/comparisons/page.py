@@ -66,6 +66,7 @@ _COVARIATES = {
     Covariate.NONE: "nothing",
 }
 _DAY = timedelta(days=1)
+_DAY_S = _DAY.total_seconds()
 _SAME_LENGTH = 1.01  # longest / shortest period: a change of the clock is no difference
 
 
@@ -352,6 +353,11 @@ class ComparisonPage:
         ends = (min(arm.end or span.end, now) for arm in self.arms)
         pairs = zip(self.arms, ends, strict=True)
         return tuple((end - (arm.start or span.start)) / _DAY for arm, end in pairs)
+
+    @property
+    def length_texts(self) -> str:
+        """The lengths of the arms in words."""
+        return ", ".join(formatting.rough_duration(days * _DAY_S) for days in self.lengths)
 
     @property
     def lengths_differ(self) -> bool:

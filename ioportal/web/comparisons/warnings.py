@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
+import numpy as np
 from django.utils import timezone
 
+from ioportal.activity.models import Incident
+from ioportal.analysis.change_points import change_points
 from ioportal.reporting import formatting
 from ioportal.reporting.comparison_sentences import cautions
+from ioportal.reporting.formatting import with_unit
+from ioportal.studies.change_points import FEWEST_JOBS, MAIN_METRICS
 from ioportal.studies.site_load import nodes_in_use
 
 if TYPE_CHECKING:
@@ -18,11 +25,14 @@ if TYPE_CHECKING:
 _MANY_UNKNOWN = 0.1  # share of the jobs of an arm
 _UNEQUAL_LOAD = 1.25
 _UNEQUAL_LENGTH = 1.5
+_EPOCH = date(1970, 1, 1)  # of day numbers
+_MOST_OF_ARM = 0.5  # an incident that is longer is the arm
+_NAMED = 3  # incidents of an arm
 
 
 def warnings(page: ComparisonPage) -> list[str]:
     """Return the warnings of a comparison with results, without other mitigations."""
-    checks = (_shared, _cautions, _lengths, _load, _pending, _gaps, _upgrades)
+    checks = (_shared, _cautions, _shifts, _incidents, _lengths, _load, _pending, _gaps, _upgrades)
     return [warning for check in checks for warning in check(page)]
 
 
@@ -49,6 +59,54 @@ def _cautions(page: ComparisonPage) -> Iterator[str]:
     shown = names if page.has_control else page.names
     metrics = {metric.name: metric for metric, _ in page.compared}
     yield from cautions(page.result, shown, metrics, page.strata)
+
+
+def _shifts(page: ComparisonPage) -> Iterator[str]:
+    """Find the largest change point inside each arm: its days are not alike."""
+    names = MAIN_METRICS[page.kind.name]
+    for arm in page.arms:
+        shifts = [
+            (point, int(days[point.position]), metric)
+            for metric, row in page.compared
+            if metric.name in names and (daily := row.arms[arm.number].daily)
+            for is_large in [daily.jobs >= FEWEST_JOBS]
+            for days in [daily.days[is_large].astype(np.int64)]
+            for point in change_points(days, daily.medians[is_large])
+        ]
+        if shifts:
+            point, day, metric = max(shifts, key=lambda each: abs(math.log(each[0].ratio)))
+            before, after = (with_unit(each, metric.unit) for each in (point.before, point.after))
+            yield (
+                f"{metric.title} shifted within {arm.name} on {_EPOCH + timedelta(day):%-d %b %Y} "
+                f"(daily medians: {before} to {after}). Compare the time before and after this "
+                "day as two arms."
+            )
+
+
+def _incidents(page: ComparisonPage) -> Iterator[str]:
+    """Find saved incidents that are a part of an arm, for staff."""
+    if not page.user.is_staff:
+        return
+    arms = [(arm, arm.start, arm.end) for arm in page.arms if arm.start and arm.end]
+    if not arms:
+        return
+    first, last = min(start for _, start, _ in arms), max(end for _, _, end in arms)
+    incidents = list(Incident.objects.filter(start__gte=first, end__lte=last))
+    for arm, start, end in arms:
+        parts = [
+            each
+            for each in incidents
+            if start <= each.start
+            and each.end <= end
+            and each.end - each.start < (end - start) * _MOST_OF_ARM
+        ]
+        if parts:
+            times = [f"{timezone.localtime(each.start):%-d %b %Y %H:%M}" for each in parts[:_NAMED]]
+            more = f" and {len(parts) - _NAMED:,} more" if len(parts) > _NAMED else ""
+            yield (
+                f"Saved incidents within {arm.name}: {', '.join(times)}{more}. The page of an "
+                "incident compares it as an arm of its own."
+            )
 
 
 def _lengths(page: ComparisonPage) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 
 from ioportal.activity.models import Incident, Report
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from ioportal.web.incidents.analysis import ImpactAnalysis, SlowInterval
 
 _LISTED = 25
+_AROUND = timedelta(days=14)  # before and after an incident
 _COLUMNS = ("id", "server", "filesystem", "start", "end")
 _STAFF_COLUMNS = ("title", "saved_by", "saved_at")
 
@@ -117,6 +121,22 @@ class IncidentPage(_AnalysisPage):
     def analysis(self) -> ImpactAnalysis:
         """The impact analysis of its range."""
         return analysis.for_incident(self.incident, self._user)
+
+    @property
+    def comparisons(self) -> list[tuple[str, str]]:
+        """Labels and URLs of comparisons of jobs, with the incident as an arm of its own."""
+        start, end = self.incident.start, self.incident.end
+        before, during, after = (
+            urlencode({"start": first.isoformat(), "end": last.isoformat()})
+            for first, last in ((start - _AROUND, start), (start, end), (end, end + _AROUND))
+        )
+        return [
+            (label, f"{reverse('compare')}?{urlencode({'arm': arms}, doseq=True)}")
+            for label, arms in (
+                (f"{_AROUND.days} days before and incident", (before, during)),
+                (f"incident and {_AROUND.days} days after", (during, after)),
+            )
+        ]
 
     @cached_property
     def reports(self) -> Iterable[Report]:

@@ -10,6 +10,7 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
+from ioportal.activity.models import Incident
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics
 from ioportal.site.models import Filesystem, Server, ServerVersion
 from ioportal.studies.models import Population
@@ -130,7 +131,7 @@ def test_totals_of_periods_of_unequal_length_are_compared_per_day(as_staff, camp
 
     assert "Total: jobs per day fell 2.00\N{MULTIPLICATION SIGN} (6.00 to 3.00), bytes" in words
     assert "bytes read per day fell 2.00\N{MULTIPLICATION SIGN} (6.00 GB to 3.00 GB)" in words
-    assert "per day: the periods differ in length (8, 16 days)" in words
+    assert "per day: the periods differ in length (8 days, 16 days)" in words
     assert totals["jobs"]["values"] == [48, 48]
     assert totals["jobs"]["per_day"] == [6, 3]
 
@@ -147,6 +148,29 @@ def test_pending_jobs_are_no_unobserved_jobs_and_make_totals_provisional(as_staf
     assert "Counters were not observed" not in words
     assert "Statistics or flags of 50.0 % of the jobs of After are pending: all figures" in words
     assert "Provisional total: jobs unchanged (48 to 48)" in words
+
+
+def test_shifts_and_incidents_inside_an_arm_are_warned_of(as_staff, campaign):
+    jobs = campaign()
+    for number, job in enumerate(jobs):  # three a day for 32 days
+        job.started_at = CHANGED + timedelta(days=number // 3 - 16)
+        job.ended_at = job.started_at + timedelta(hours=1)
+    Job.objects.bulk_update(jobs, ["started_at", "ended_at"])
+    fs = Filesystem.objects.create(name="lake")
+    mds = Server.objects.create(name="mds9", filesystem=fs, kind=Server.Kind.MDS)
+    Incident.objects.create(
+        server=mds, start=CHANGED - timedelta(hours=6), end=CHANGED, title="x", saved_by="sam"
+    )
+    JobStatistics.objects.filter(job__started_at__lt=CHANGED).update(duration_s=12_000.0)
+    cache.clear()
+    whole = during(CHANGED - timedelta(days=20), CHANGED + timedelta(days=20), user="alice")
+    warnings = json_of(as_staff.get(compare(whole, BOTH[1], format="json")))["warnings"]
+
+    [shift] = [text for text in warnings if " shifted within " in text]
+    assert shift.startswith("Duration shifted within ")
+    assert " on 13 Jul 2017 (daily medians: " in shift
+    [text] = [text for text in warnings if text.startswith("Saved incidents within ")]
+    assert ": 13 Jul 2017 06:00. The page of an incident compares it" in text
 
 
 def test_a_job_belongs_to_the_arm_in_which_it_started(as_staff, campaign):
@@ -491,9 +515,9 @@ def test_the_link_to_copy_has_absolute_times(as_staff, campaign):
 def test_results_are_cached_until_statistics_change(as_staff, campaign, django_assert_num_queries):
     campaign()
     cache.clear()
-    with django_assert_num_queries(88):
+    with django_assert_num_queries(89):
         as_staff.get(compare(*BOTH))
-    with django_assert_num_queries(33):
+    with django_assert_num_queries(34):
         as_staff.get(compare(*BOTH))
     JobStatistics.objects.filter(job__started_at__lt=CHANGED).update(
         opens=77_777, computed_at=timezone.now()

@@ -13,7 +13,7 @@ from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import AttributedRpc
 from tests import loading
 from tests.logs import Run, at, rpc, sacct
-from tests.web.reading import csv_of, json_of, words_of
+from tests.web.reading import csv_of, json_of, text_of, words_of
 
 CALM_WINDOWS = MIN_BASELINE_WINDOWS + 80  # before 12:10, of a single job
 USUAL_US = (80, 100)  # of service, and from arrival to end
@@ -167,7 +167,9 @@ def test_staff_see_impact_and_latency_of_an_incident(as_staff, saved):
     assert [row["principal"] for row in export["rows"]] == ["77 alice", "78 bob"]
     assert (enqueue["opcode"], enqueue["rpcs"]) == ("LDLM_ENQUEUE", 600)
     assert (enqueue["mean_us"], enqueue["usual_us"]) == (1_100, 100)
-    assert "alice unpacks <b>again</b>" in words_of(as_staff.get(saved()))
+    page = as_staff.get(saved())
+    assert "alice unpacks <b>again</b>" in words_of(page)
+    assert "/compare/?arm=start%3D2017-06-21T12%253A10%253A00" in text_of(page)
 
 
 @pytest.mark.usefixtures("_storm")
