@@ -231,6 +231,12 @@ def round_us(value: float) -> str:
 
 
 @register.filter
+def microseconds(value: float | None) -> str:
+    """Show microseconds as µs, ms or s."""
+    return formatting.UNKNOWN if value is None else formatting.microseconds(value)
+
+
+@register.filter
 def significant(value: float | None) -> str:
     """Show a number in about three significant digits."""
     return formatting.UNKNOWN if value is None else formatting.significant(value)
