@@ -99,7 +99,7 @@ def _standing(metric: Metric, value: float, jobs: JobValues, is_hidden: Flags) -
         return _ranked(metric, value, values[is_known], number)
     if not is_anonymous(jobs.batch_jobs[others], jobs.users[others]):
         return Standing(metric, value, rounded_count(number), None, None)
-    standing = _ranked(metric, value, values[is_known], rounded_count(number))
+    standing = _ranked(metric, value, coarsened(values[is_known]), rounded_count(number))
     return replace(standing, rank=_rounded(standing.rank))
 
 
@@ -109,8 +109,7 @@ def _rounded(rank: float | None) -> float | None:
 
 
 def _ranked(metric: Metric, value: float, known: Floats, number: int) -> Standing:
-    figures = coarsened(known)
-    figures.sort()
+    figures = np.sort(known)
     quantiles = usual.usual(figures)
     rank = None if quantiles is None else usual.rank(figures, value)
     return Standing(metric, value, number, rank, quantiles)

@@ -56,7 +56,8 @@ class Operations(Section):
         "operations",
         "Metadata operations",
         "ops/s",
-        "Counted by the MDTs between two reads (job_stats).",
+        "Counted by the MDTs between two reads (job_stats). Times of reads are rounded to steps, "
+        "so a sum over steps is right within one interval between reads.",
         Style.STACK,
         {},
         palette.principals,
