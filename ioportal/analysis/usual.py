@@ -22,36 +22,41 @@ _QUANTILES = (0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True)
 class Usual:
-    """Quantiles of a metric over similar jobs, to two significant digits."""
+    """Quantiles of a metric over similar jobs."""
 
     p25: float
     median: float
     p75: float
     p90: float
 
+    @property
+    def rounded(self) -> Usual:
+        """The quantiles as readers see them who may not see all of the jobs."""
+        return Usual(*map(coarse, (self.p25, self.median, self.p75, self.p90)))
+
 
 def usual(values: Numbers) -> Usual | None:
     """Return the quantiles of a metric.
 
     Args:
-        values: coarse values of similar jobs, ascending.
+        values: values of similar jobs, ascending.
 
     Returns:
         Linearly interpolated quantiles; None below `MIN_GROUP` values.
     """
     if values.size < MIN_GROUP:
         return None
-    return Usual(*(coarse(quantile) for quantile in np.quantile(values, _QUANTILES)))
+    return Usual(*np.quantile(values, _QUANTILES).tolist())
 
 
 def rank(values: Numbers, value: float) -> float:
     """Return the share of values below a value, counting equal ones by half: 0 to 1.
 
     Args:
-        values: coarse values of similar jobs, ascending; at least one.
-        value: value of the job.
+        values: values of similar jobs, ascending; at least one.
+        value: value of the job, rounded like the others.
     """
-    below, not_above = (values.searchsorted(coarse(value), side) for side in ("left", "right"))
+    below, not_above = (values.searchsorted(value, side) for side in ("left", "right"))
     return float(below + not_above) / 2 / values.size
 
 

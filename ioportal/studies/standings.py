@@ -10,7 +10,7 @@ import numpy as np
 from ioportal.analysis import usual
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.metrics import BY_NAME, Metric
-from ioportal.analysis.populations import coarsened, is_anonymous, rounded_count
+from ioportal.analysis.populations import coarse, coarsened, is_anonymous, rounded_count
 from ioportal.jobs import similar_jobs
 from ioportal.studies.population_figures import metric_values
 from ioportal.studies.population_values import Covariate, batch_job_values
@@ -99,8 +99,10 @@ def _standing(metric: Metric, value: float, jobs: JobValues, is_hidden: Flags) -
         return _ranked(metric, value, values[is_known], number)
     if not is_anonymous(jobs.batch_jobs[others], jobs.users[others]):
         return Standing(metric, value, rounded_count(number), None, None)
-    standing = _ranked(metric, value, coarsened(values[is_known]), rounded_count(number))
-    return replace(standing, rank=_rounded(standing.rank))
+    coarse_values = coarsened(values[is_known]).astype(float)
+    standing = _ranked(metric, coarse(value), coarse_values, rounded_count(number))
+    quantiles = standing.usual and standing.usual.rounded
+    return replace(standing, value=value, rank=_rounded(standing.rank), usual=quantiles)
 
 
 def _rounded(rank: float | None) -> float | None:

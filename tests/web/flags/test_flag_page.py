@@ -133,3 +133,7 @@ def test_a_suppressed_flag_shows_the_reason(as_staff, new_flag):
     flag = new_flag(suppression_reasons=["Its data are partial."])
 
     assert "Suppressed: Its data are partial." in words_of(as_staff.get(f"/flags/{flag.pk}/"))
+    flag.ended_at, flag.ending = flag.until, "Below the thresholds."
+    flag.save()
+    words = words_of(as_staff.get(f"/flags/{flag.pk}/"))
+    assert "Suppressed until it ended: Its data are partial. Only staff can see this flag." in words
