@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 from django.db import connection
 
+from ioportal.analysis.rules import capacity
 from ioportal.analysis.rules.rule import HARM_SHARE
 from ioportal.telemetry.models import Coverage
 
@@ -36,14 +37,17 @@ def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
     """Add the column harm_s: extra wait of others because of each subject, at least.
 
     Null is unknown. Subjects have columns filesystem and until, and impact_s, impact_share and
-    impact_is_estimated if their impact is computed. Below `HARM_SHARE`, a subject harmed nobody;
-    nor did it without impact if the metadata servers were timed around `until`.
+    impact_is_estimated if their impact is computed. Below `HARM_SHARE` of the work, a subject
+    harmed nobody. Without impact it is unknown only if requests were not timed around `until`, and
+    the subject's counters reach that share of the capacity: unknown harm accuses nobody.
     """
     if "impact_s" not in subjects.columns:
         return subjects.with_columns(harm_s=pl.lit(None, pl.Float64))
     with_hours = subjects.with_columns(hour=pl.col("until").dt.truncate("1h"))
     is_bystander = pl.col("impact_share") < HARM_SHARE
-    is_harmless = is_bystander | (pl.col("impact_s").is_null() & pl.col("is_timed"))
+    is_large = capacity.counted_share(subjects.columns) >= HARM_SHARE
+    is_unknown = is_large.fill_null(value=False) & ~pl.col("is_timed")
+    is_harmless = is_bystander | (pl.col("impact_s").is_null() & ~is_unknown)
     is_estimated = pl.col("impact_is_estimated") > 0
     at_least = pl.col("impact_s") / pl.when(is_estimated).then(_ESTIMATE_FACTOR).otherwise(1)
     return (

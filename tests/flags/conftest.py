@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from ioportal.flags import evaluation
+from ioportal.flags.models import JobEvidence
 from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
 from ioportal.site.models import Cluster
 from ioportal.stage_runs import drain
@@ -62,6 +63,7 @@ def flag_job(db):
             metadata_operations=operations,
             metadata_operations_per_node=operations / 2,
         )
+        JobEvidence.objects.create(job=job, peak_operations=operations, seen_until=job.ended_at)
         DirtyEvidence.objects.mark([job.pk])
         drain(evaluation.evaluate_pending)
         return job

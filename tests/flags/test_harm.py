@@ -1,4 +1,4 @@
-"""Severity by harm: many operations are a notice while the waiting of others is known to be low."""
+"""Severity by harm: many operations are a notice where others hardly waited, as far as is known."""
 
 import polars as pl
 import pytest
@@ -33,9 +33,30 @@ def test_a_harmless_job_gets_a_notice_which_needs_no_triage(flag):
 
 
 @pytest.mark.parametrize("traced_from", [None, "11:50"], ids=["no trace", "short trace"])
-def test_unknown_harm_is_a_warning(flag, traced_from):
+def test_a_large_load_of_unknown_harm_is_a_warning(flag, traced_from):
     assert flag(traced_from).severity == Flag.Severity.WARNING
     assert Case.objects.to_triage().filter(rule=TOO_MANY[0]).exists()
+
+
+@pytest.mark.parametrize(
+    ("operations", "harm_s"),
+    [(None, 0), (299_000, 0), (300_000, None)],  # 20 % of the capacity is 1,000 a second
+)
+def test_counters_bound_unknown_harm(operations, harm_s):
+    subjects = pl.DataFrame(
+        {
+            "filesystem": [1],
+            "until": [at("12:00")],
+            "capacity_per_s": [5_000.0],
+            "peak_operations": [operations],
+            "impact_s": [None],
+            "impact_share": [None],
+            "impact_is_estimated": [None],
+        },
+        schema_overrides={"until": pl.Datetime("us", "UTC"), "peak_operations": pl.Float64},
+    )
+
+    assert with_harm(subjects)["harm_s"].to_list() == [harm_s]
 
 
 @pytest.mark.parametrize(
