@@ -9,6 +9,8 @@ from django.db import connection
 
 from ioportal.ingest import tasks
 from ioportal.jobs import tasks as statistics
+from ioportal.stage_runs import drain
+from ioportal.telemetry import rollups
 from tests import contents
 from tests.loading import run_task
 from tests.logs import Run, alps, at, job_stats, pbs, rpc, sacct, starting
@@ -139,3 +141,23 @@ def test_one_of_two_concurrent_overlapping_traces_is_refused(logs, ingest, in_pa
     [refusal] = [result for result in results if isinstance(result, str)]
     assert " overlaps " in refusal
     assert queries("SELECT sum(count) FROM telemetry_rpcwindow") == [(loaded,)]
+
+
+def test_stages_that_run_during_a_reconciliation_are_no_differences(
+    logs, ingest, in_parallel, reconcile
+):
+    ingest("rpctrace", logs("first", rpc("12:00"), rpc("12:20")), server="mds1")
+    loads = [("rpctrace", logs("second", rpc("12:10")))]
+
+    def load_meanwhile(execute, statement, *others):
+        result = execute(statement, *others)
+        words = repr(statement)
+        if loads and "telemetry_attributedrpc" in words and "coalesce(sum(" in words:  # re-added
+            second = loads.pop()
+            in_parallel(lambda: (ingest(*second, server="mds2"), drain(rollups.roll_up)))
+        return result
+
+    with connection.execute_wrapper(load_meanwhile):
+        assert reconcile() == "1 segments reconcile."
+    assert not loads
+    assert reconcile() == "2 segments reconcile."

@@ -12,6 +12,7 @@ from ioportal import commands
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
 from ioportal.ingest.reconciliation import discrepancies, retained_parts
+from ioportal.postgres.snapshots import snapshot
 from ioportal.stage_runs import drain
 from ioportal.telemetry import piecewise, rollups
 from ioportal.telemetry.models import Coverage
@@ -35,15 +36,14 @@ class Command(commands.Command):
         reported_at = time.monotonic()
         for segment in Segment.objects.loaded().select_related("batch").order_by("pk").iterator():
             segments += 1
-            parts = retained_parts(segment)
-            partial += not parts.complete
             if time.monotonic() - reported_at > _REPORT_EVERY_S:
                 reported_at = time.monotonic()
                 self.stderr.write(f"{segments:,} segments so far")
-            sentences = discrepancies(segment, parts)
-            if sentences:  # perhaps loaded, or attributed again, since the first drain
+            is_complete, sentences = self._compared(segment)
+            if sentences:  # perhaps loaded, attributed again, or deleted since the first drain
                 drain(attribution_stage.attribute_pending)
-                sentences = discrepancies(segment, parts)
+                is_complete, sentences = self._compared(segment)
+            partial += not is_complete
             for sentence in sentences:
                 differences += 1
                 self.stderr.write(f"segment {segment.pk}, {segment.name}: {sentence}")
@@ -59,6 +59,15 @@ class Command(commands.Command):
                 "(IOPORTAL_..._RETENTION), or data arrived after retention."
             )
 
+    @snapshot()
+    def _compared(self, segment: Segment) -> tuple[bool, list[str]]:
+        """Return whether a segment can be re-added completely, and what differs."""
+        if not Segment.objects.filter(pk=segment.pk).exists():
+            return True, []
+        parts = retained_parts(segment)
+        return parts.complete, discrepancies(segment, parts)
+
+    @snapshot()
     def _roll_up_discrepancies(self) -> list[str]:
         traced = Coverage.objects.filter(source=Coverage.Source.RPC_TRACE)
         extent = traced.aggregate(start=Min("start"), end=Max("end"))
