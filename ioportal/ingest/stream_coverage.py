@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ioportal.ingest.models import Batch, Segment
+from ioportal.ingest.models import Batch, DisplacedClaim, Segment
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (
@@ -49,10 +49,15 @@ def add(batch: Batch, kind: Coverage.Source, source_id: int, intervals: Iterable
             _join(batch, kind, source_id, day)
 
 
-def give_way(other: Coverage, taken: Interval) -> bool:
+def give_way(other: Coverage, taken: Interval, by: Segment) -> bool:
     """Remove an interval from the coverage of another stream, unless it has rows in it.
 
     A claim without rows is no proof of an observation: rows of another stream refute it.
+
+    Args:
+        other: the claim of the other stream.
+        taken: the interval.
+        by: the segment of the rows.
 
     Returns:
         Whether it gave way; files never do.
@@ -61,6 +66,14 @@ def give_way(other: Coverage, taken: Interval) -> bool:
     common = Interval(max(other.start, taken.start), min(other.end, taken.end))
     if batch is None or _has_rows(batch, other, common):
         return False
+    DisplacedClaim.objects.create(
+        kind=other.source,
+        source_id=other.source_id,
+        start=common.start,
+        end=common.end,
+        segment_id=other.segment_id,
+        taken_by=by,
+    )
     other.delete()
     for part in (Interval(other.start, common.start), Interval(common.end, other.end)):
         if part.end > part.start:
@@ -72,6 +85,23 @@ def give_way(other: Coverage, taken: Interval) -> bool:
                 segment_id=other.segment_id,
             )
     return True
+
+
+def remove(segments: QuerySet[Segment]) -> None:
+    """Remove the coverage of segments; claims that gave way to them are valid again."""
+    Coverage.objects.filter(segment_id__in=segments.values("pk")).delete()
+    displaced = DisplacedClaim.objects.filter(taken_by__in=segments)
+    Coverage.objects.bulk_create(
+        Coverage(
+            source=claim.kind,
+            source_id=claim.source_id,
+            start=claim.start,
+            end=claim.end,
+            segment_id=claim.segment_id,
+        )
+        for claim in displaced
+    )
+    displaced.delete()
 
 
 def _has_rows(batch: Batch, claim: Coverage, part: Interval) -> bool:

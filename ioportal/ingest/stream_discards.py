@@ -1,7 +1,7 @@
 """Discarding a stream: staff remove what an agent with a wrong or stolen token sent.
 
-Its claims of coverage go at once, so that refused batches of the right agent are accepted. Its rows
-are deleted by a stage, in groups of batches.
+Its claims of coverage go at once, so that refused batches of the right agent are accepted, and
+claims that gave way to it return. Its rows are deleted by a stage, in groups of batches.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from django.utils import timezone
 
 from collectors import tables
 from collectors.formats import BY_NAME
-from ioportal.ingest import attribution_stage, impact_marks
+from ioportal.ingest import attribution_stage, impact_marks, stream_coverage
 from ioportal.ingest.attribution import deltas
 from ioportal.ingest.models import Batch, DirtyReads, DirtyTrace, Segment, Sender, Stream
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
 from ioportal.site.models import Target
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import (
-    Coverage,
     DirtyImpact,
     HostWindow,
     IoWindow,
@@ -81,7 +80,7 @@ def discard(stream: Stream, by: str, reason: str) -> None:
     if not changed:
         raise Invalid(f"The stream {stream.stream} was discarded before.")
     Sender.objects.filter(stream=stream).update(stream=None)
-    Coverage.objects.filter(segment_id__in=_segments(stream).values("pk")).delete()
+    stream_coverage.remove(_segments(stream))
     log.warning(
         "stream_discarded", source=stream.source.name, stream=str(stream.stream), by=by,
         reason=reason,

@@ -178,6 +178,20 @@ def test_a_claim_without_rows_gives_way_to_rows(deliver, start, queries):
     assert (status, answer["code"], answer["retry"]) == (422, "refused", True)
 
 
+def test_a_claim_returns_when_the_stream_that_took_it_is_discarded(deliver, queries):
+    claim = 'SELECT min(start), max("end"), sum("end" - start) FROM telemetry_coverage'
+    deliver(traced(1, "12:00", "12:01"))
+    before = queries(claim)
+    assert (
+        deliver(traced(1, "12:00:20", "12:00:30", window("12:00:25", count=3), **THIEF))[0] == 202
+    )
+
+    stream = Stream.objects.get(stream=THIEF["stream"])
+    call_command("streams", "discard", str(stream.stream), yes=True, reason="stolen token")
+
+    assert queries(claim) == before
+
+
 def test_a_claim_of_polls_without_rows_gives_way_to_rows(deliver):
     def polled(start, end, *rows, **changes):
         return new_batch(1, "job_deltas", rows, [("lake-MDT0000", start, end)], **changes)

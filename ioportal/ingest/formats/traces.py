@@ -190,10 +190,11 @@ class TraceBatchLoader:
         covered = stream_coverage.from_other_streams(
             self._batch, Coverage.Source.RPC_TRACE, self._server.pk
         )
+        segment = self._batch.segment
         for extent in extents:
             for other in covered.filter(start__lte=extent.end, end__gte=extent.start):
-                if not (self._batch.segment.records and stream_coverage.give_way(other, extent)):
-                    raise overlap(self._batch.segment, segment_of(other), f"server {self._server}")
+                if not (segment.records and stream_coverage.give_way(other, extent, segment)):
+                    raise overlap(segment, segment_of(other), f"server {self._server}")
         stream_coverage.add(self._batch, Coverage.Source.RPC_TRACE, self._server.pk, extents)
 
 

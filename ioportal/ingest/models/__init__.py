@@ -10,7 +10,7 @@ from ioportal.ingest.models.dirty import (
 from ioportal.ingest.models.late_rows import LateRows
 from ioportal.ingest.models.lines import AccountingRecord, OwnerConflict, Reject
 from ioportal.ingest.models.segment import Batch, Segment, SegmentQuerySet
-from ioportal.ingest.models.stream import Sender, Stream
+from ioportal.ingest.models.stream import DisplacedClaim, Sender, Stream
 from ioportal.ingest.models.upload import Upload, UploadFile, UploadPart, UploadQuerySet
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "DirtyJob",
     "DirtyReads",
     "DirtyTrace",
+    "DisplacedClaim",
     "LateRows",
     "OwnerConflict",
     "Reject",

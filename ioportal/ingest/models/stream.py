@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from ioportal.ingest.models.segment import Segment
 from ioportal.site.models import Source
+from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
     from ioportal.ingest.manifest import Manifest
@@ -63,3 +65,20 @@ class Sender(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} {self.stream}"
+
+
+class DisplacedClaim(models.Model):
+    """Coverage that a stream without rows in it lost to the rows of another stream.
+
+    It returns if the other stream is discarded.
+    """
+
+    kind = models.CharField(max_length=16, choices=Coverage.Source)
+    source_id = models.IntegerField()  # a server or a target
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    segment = models.ForeignKey(Segment, models.CASCADE, related_name="+")
+    taken_by = models.ForeignKey(Segment, models.CASCADE, related_name="displaced")
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.start} to {self.end}"
