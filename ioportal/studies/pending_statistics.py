@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from ioportal.studies.populations import JobKind
 
 
-def pending_statistics(kind: JobKind, jobs: Any) -> int:
-    """Return the number of ended jobs with outdated statistics or flags. Running ones have such."""
+def pending_statistics(kind: JobKind, jobs: Any, *, flags: bool = True) -> int:
+    """Return the number of ended jobs with outdated statistics. Running ones always have such.
+
+    Args:
+        kind: of the jobs.
+        jobs: their QuerySet.
+        flags: whether jobs with outdated flags count, too.
+    """
     prefix = "" if kind is BATCH_JOBS else "batch_job__"
-    statistics, evidence = (
-        dirty.objects.order_by().values("job_id") for dirty in (DirtyStatistics, DirtyEvidence)
-    )
-    pending = statistics.union(evidence, all=True)
+    pending = DirtyStatistics.objects.order_by().values("job_id")
+    if flags:
+        pending = pending.union(DirtyEvidence.objects.order_by().values("job_id"), all=True)
     ended = jobs.filter(**{f"{prefix}pk__in": pending, f"{prefix}ended_at__isnull": False})
     return int(ended.order_by().count())

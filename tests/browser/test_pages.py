@@ -284,7 +284,7 @@ def test_a_bar_of_a_population_leads_to_its_jobs(visit):
     expect(page.locator("[data-plot='figure-opens'] .hovertext")).to_contain_text("n = 1 (100.0%)")
     plot.click()
     expect(page).to_have_url(re.compile(r"/jobs/\?user=alice&opens_from=\d+&opens_below=\d+$"))
-    expect(page.get_by_role("status")).to_contain_text("1 job")
+    expect(page.locator(".found")).to_contain_text("1 job")
 
 
 def test_a_population_is_saved_shared_and_compared(visit):

@@ -47,7 +47,7 @@ def test_a_bar_leads_to_its_job_and_the_job_to_its_user(visit):
     page.get_by_role("link", name="Populations").click()
     click_bar(page, "opens", -1)
     expect(page).to_have_url(re.compile(r"/jobs/\?opens_from=\d+&opens_below=\d+$"))
-    expect(page.get_by_role("status")).to_contain_text("1 job")
+    expect(page.locator(".found")).to_contain_text("1 job")
     page.get_by_role("link", name="3567126").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
     page.get_by_role("link", name="alice").first.click()
@@ -65,7 +65,7 @@ def test_a_keyboard_user_reaches_the_user_page(visit):
     expect(page.get_by_role("heading", level=1)).to_have_text("All jobs")
     go(page, "Table")
     go(page, "1")  # job of so many bytes
-    expect(page.get_by_role("status")).to_contain_text("1 job")
+    expect(page.locator(".found")).to_contain_text("1 job")
     go(page, "3567126")
     expect(page.get_by_role("heading", level=1)).to_contain_text("3567126")
     go(page, "alice")

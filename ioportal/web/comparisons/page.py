@@ -314,12 +314,14 @@ class ComparisonPage:
 
     @cached_property
     def pending_of_arms(self) -> list[int]:
-        """The number of jobs of each arm whose statistics or flags are pending."""
-        return [pending_statistics(self.kind, arm_jobs(arm.selection)) for arm in self.arms]
+        """The number of jobs of each arm whose statistics are pending."""
+        return [
+            pending_statistics(self.kind, arm_jobs(arm.selection), flags=False) for arm in self.arms
+        ]
 
     @property
     def pending_statistics(self) -> int:
-        """The number of jobs whose statistics or flags are pending."""
+        """The number of jobs whose statistics are pending."""
         return sum(self.pending_of_arms)
 
     @cached_property

@@ -136,7 +136,7 @@ def _pending(page: ComparisonPage) -> Iterator[str]:
         if pending:
             share = formatting.percent(min(pending / summary.jobs, 1.0)) if summary.jobs else "100"
             yield (
-                f"Statistics or flags of {share} % of the jobs of {arm.name} are pending: "
+                f"Statistics of {share} % of the jobs of {arm.name} are pending: "
                 "all figures are provisional until they are computed."
             )
 

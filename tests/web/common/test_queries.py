@@ -35,7 +35,7 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
     job = Job.objects.get(batch_id="11").pk
     pages = {
         "/load/?format=json": 10,
-        "/search/?q=u10+u11": 11,
+        "/search/?q=u10+u11": 12,
         "/styleguide/": 4,
         f"/jobs/{job}/similar-jobs/?format=json": 4,
         f"/jobs/{job}/timelines/metadata/?format=json": 10,

@@ -146,7 +146,7 @@ def test_pending_jobs_are_no_unobserved_jobs_and_make_totals_provisional(as_staf
     words = words_of(as_staff.get(compare(*BOTH)))
 
     assert "Counters were not observed" not in words
-    assert "Statistics or flags of 50.0 % of the jobs of After are pending: all figures" in words
+    assert "Statistics of 50.0 % of the jobs of After are pending: all figures" in words
     assert "Provisional total: jobs unchanged (48 to 48)" in words
 
 
