@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ioportal.telemetry.models import Pending
 
 PERIOD: Final = timedelta(days=1)  # of reported gaps and rejected lines
-_MISSED_POLLS = 3  # tolerates a late or lost batch
 _SHORTEST_SILENCE = timedelta(minutes=1)
 _CLOCK_TOLERANCE_S = 5.0  # windows are ten seconds wide
 
@@ -125,8 +124,8 @@ class Backlog:
 
 
 def patience(source: Source) -> timedelta:
-    """Return the time without a batch after which a source is silent."""
-    return max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
+    """Return the time without a batch after which staff are told that a source is silent."""
+    return senders.patience(source, _SHORTEST_SILENCE)
 
 
 def problem(source: Source, now: datetime) -> str | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-_MISSED_POLLS: Final = 3
+_MISSED_POLLS: Final = 3  # tolerates a late or lost batch
 _SHORTEST_SILENCE: Final = timedelta(minutes=5)
 RETRY_S: Final = 60
 _LONGEST_PAUSE: Final = timedelta(seconds=190)  # of a waiting agent between attempts
@@ -34,9 +34,14 @@ RECENT: Final = timedelta(minutes=10)  # a second agent that tried within this t
 _REASON_CHARACTERS: Final = 1_000
 
 
-def patience(source: Source) -> timedelta:
-    """Return how long a source is silent before another agent may take over."""
-    return max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), _SHORTEST_SILENCE)
+def patience(source: Source, shortest: timedelta = _SHORTEST_SILENCE) -> timedelta:
+    """Return the time without a batch after which a source is silent.
+
+    Args:
+        source: with its interval between polls.
+        shortest: for short intervals; by default until another agent may take over.
+    """
+    return max(_MISSED_POLLS * timedelta(seconds=source.poll_interval_s), shortest)
 
 
 def admit(source: Source, manifest: Manifest, now: datetime) -> None:
