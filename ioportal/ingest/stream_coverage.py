@@ -57,14 +57,14 @@ def give_way(other: Coverage, taken: Interval, by: Segment) -> bool:
     Args:
         other: the claim of the other stream.
         taken: the interval.
-        by: the segment of the rows.
+        by: the segment that takes it; without rows it takes nothing.
 
     Returns:
         Whether it gave way; files never do.
     """
     batch = Batch.objects.filter(segment=other.segment_id).first()
     common = Interval(max(other.start, taken.start), min(other.end, taken.end))
-    if batch is None or _has_rows(batch, other, common):
+    if not by.records or batch is None or _has_rows(batch, other, common):
         return False
     DisplacedClaim.objects.create(
         kind=other.source,

@@ -147,9 +147,7 @@ class DeltasLoader:
             for other in others.filter(end__gt=F("start"), start__lt=interval.end).filter(
                 end__gt=interval.start
             ):
-                if not self.segment.records or not stream_coverage.give_way(
-                    other, interval, self.segment
-                ):
+                if not stream_coverage.give_way(other, interval, self.segment):
                     raise overlap(self.segment, segment_of(other), f"target {target}")
 
     def _observe(self, name: str, start: datetime, end: datetime) -> None:

@@ -193,7 +193,7 @@ class TraceBatchLoader:
         segment = self._batch.segment
         for extent in extents:
             for other in covered.filter(start__lte=extent.end, end__gte=extent.start):
-                if not (segment.records and stream_coverage.give_way(other, extent, segment)):
+                if not stream_coverage.give_way(other, extent, segment):
                     raise overlap(segment, segment_of(other), f"server {self._server}")
         stream_coverage.add(self._batch, Coverage.Source.RPC_TRACE, self._server.pk, extents)
 
