@@ -165,12 +165,8 @@ def _quoted(mitigation: Mitigation, effect: PastEffect, reader: User) -> str:
 
 
 def _is_of_reader(mitigation: Mitigation, reader: User) -> bool:
-    """Return whether a mitigation concerns only jobs of a user or of the user's projects."""
-    scope = QueryDict(mitigation.scope)
-    users, projects = set(scope.getlist("user")), set(scope.getlist("project"))
-    teams = {group.name for group in reader.groups.all()} if projects else set()
-    is_of_team = bool(projects) and projects <= teams
-    return reader.is_staff or users == {reader.get_username()} or is_of_team
+    """Return whether a mitigation concerns only the jobs of its reader."""
+    return set(QueryDict(mitigation.scope).getlist("user")) == {reader.get_username()}
 
 
 def _for_all_users(others: Iterable[Neighbour]) -> list[Neighbour]:
