@@ -87,6 +87,7 @@ def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: da
     frame = wire.read(rows.path, rows.content_type, table)
     checks.check(table, frame, now=now)
     with transaction.atomic():
+        senders.lock_stream(source, manifest)
         batch = _begin(source, manifest, content)
         loader = BATCH_LOADERS[table](batch, manifest.coverage)
         try:

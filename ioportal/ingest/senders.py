@@ -62,6 +62,17 @@ def admit(source: Source, manifest: Manifest, now: datetime) -> None:
         _change(source, manifest, now)
 
 
+def lock_stream(source: Source, manifest: Manifest) -> None:
+    """Lock the stream of an admitted batch until the commit.
+
+    Raises:
+        Refusal: staff discarded it meanwhile.
+    """
+    stream = Stream.objects.select_for_update().get(source=source, stream=manifest.stream)
+    if stream.discarded_at:
+        raise _discarded(stream)
+
+
 def _change(source: Source, manifest: Manifest, now: datetime) -> None:
     """Let another stream or agent take over the source, or fence it."""
     refusal: Refusal | None = None

@@ -63,45 +63,72 @@ def give_way(other: Coverage, taken: Interval, by: Segment) -> bool:
         Whether it gave way; files never do.
     """
     batch = Batch.objects.filter(segment=other.segment_id).first()
-    common = Interval(max(other.start, taken.start), min(other.end, taken.end))
-    if not by.records or batch is None or _has_rows(batch, other, common):
+    if not by.records or batch is None or _has_rows(batch, other, _common(other, taken)):
         return False
-    DisplacedClaim.objects.create(
-        kind=other.source,
-        source_id=other.source_id,
-        start=common.start,
-        end=common.end,
-        segment_id=other.segment_id,
-        taken_by=by,
-    )
     other.delete()
-    for part in (Interval(other.start, common.start), Interval(common.end, other.end)):
-        if part.end > part.start:
-            Coverage.objects.create(
-                source=other.source,
-                source_id=other.source_id,
-                start=part.start,
-                end=part.end,
-                segment_id=other.segment_id,
-            )
+    Coverage.objects.bulk_create(_displaced(other, taken, by.pk))
     return True
 
 
 def remove(segments: QuerySet[Segment]) -> None:
-    """Remove the coverage of segments; claims that gave way to them are valid again."""
+    """Remove the coverage of segments of one stream.
+
+    Claims that gave way to it are valid again, except where a third stream took the interval: they
+    give way to that stream instead.
+    """
     Coverage.objects.filter(segment_id__in=segments.values("pk")).delete()
-    displaced = DisplacedClaim.objects.filter(taken_by__in=segments)
-    Coverage.objects.bulk_create(
+    own = DisplacedClaim.objects.filter(segment__in=segments)
+    losses = list(own)
+    own.delete()
+    taken = DisplacedClaim.objects.filter(taken_by__in=segments)
+    for claim in taken:
+        parts = [
+            Coverage(
+                source=claim.kind,
+                source_id=claim.source_id,
+                start=claim.start,
+                end=claim.end,
+                segment_id=claim.segment_id,
+            )
+        ]
+        for loss in losses:
+            if (loss.kind, loss.source_id) == (claim.kind, claim.source_id):
+                interval = Interval(loss.start, loss.end)
+                parts = [
+                    rest for part in parts for rest in _displaced(part, interval, loss.taken_by_id)
+                ]
+        Coverage.objects.bulk_create(parts)
+    taken.delete()
+
+
+def _common(claim: Coverage, interval: Interval) -> Interval:
+    return Interval(max(claim.start, interval.start), min(claim.end, interval.end))
+
+
+def _displaced(claim: Coverage, taken: Interval, taken_by_id: int) -> list[Coverage]:
+    """Store the part of a claim in a taken interval as displaced; return the rest of the claim."""
+    common = _common(claim, taken)
+    if common.end < common.start:
+        return [claim]
+    DisplacedClaim.objects.create(
+        kind=claim.source,
+        source_id=claim.source_id,
+        start=common.start,
+        end=common.end,
+        segment_id=claim.segment_id,
+        taken_by_id=taken_by_id,
+    )
+    return [
         Coverage(
-            source=claim.kind,
+            source=claim.source,
             source_id=claim.source_id,
-            start=claim.start,
-            end=claim.end,
+            start=part.start,
+            end=part.end,
             segment_id=claim.segment_id,
         )
-        for claim in displaced
-    )
-    displaced.delete()
+        for part in (Interval(claim.start, common.start), Interval(common.end, claim.end))
+        if part.end > part.start
+    ]
 
 
 def _has_rows(batch: Batch, claim: Coverage, part: Interval) -> bool:

@@ -19,7 +19,7 @@ from ioportal.ingest import attribution_stage, impact_marks, stream_coverage
 from ioportal.ingest.attribution import deltas
 from ioportal.ingest.models import Batch, DirtyReads, DirtyTrace, Segment, Sender, Stream
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
-from ioportal.site.models import Target
+from ioportal.site.models import Server, Target
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import (
     DirtyImpact,
@@ -74,13 +74,20 @@ def discard(stream: Stream, by: str, reason: str) -> None:
             f"{stream.source} sends records of jobs, which later records correct: load the right "
             "ones with manage.py ingest."
         )
+    # Locked in the order of `senders`: first the sender, then its stream.
+    Sender.objects.filter(stream=stream).update(stream=None)
     changed = Stream.objects.filter(pk=stream.pk, discarded_at=None).update(
         discarded_at=timezone.now(), discarded_by=by, discard_reason=reason
     )
     if not changed:
         raise Invalid(f"The stream {stream.stream} was discarded before.")
-    Sender.objects.filter(stream=stream).update(stream=None)
-    stream_coverage.remove(_segments(stream))
+    segments = _segments(stream)
+    # Locked until the commit, as by loads: no other stream takes its coverage meanwhile.
+    if server := stream.source.server:
+        Server.objects.select_for_update().get(pk=server.pk)
+    targets = Target.objects.filter(pk__in=segments.values("targets"))
+    list(targets.select_for_update().order_by("pk"))
+    stream_coverage.remove(segments)
     log.warning(
         "stream_discarded", source=stream.source.name, stream=str(stream.stream), by=by,
         reason=reason,
@@ -101,6 +108,7 @@ def delete_next(limit: int) -> int:
         extent = segments.aggregate(start=Min("start"), end=Max("end"))
         if extent["start"]:
             _delete_rows(stream, segments, extent["start"], extent["end"])
+        stream_coverage.remove(segments)  # of batches that an earlier version stored late
         segments.delete()
         return len(keys)
 

@@ -9,10 +9,15 @@ from django.core.management import CommandError, call_command
 from django.db.models import F
 from django.utils import timezone
 
+from ioportal.ingest import batches
+from ioportal.ingest.manifest import Manifest
 from ioportal.ingest.models import Segment, Sender, Stream
-from ioportal.site.models import Server, Target
+from ioportal.ingest.refusals import Refusal
+from ioportal.site.models import Server, Source, Target
+from ioportal.telemetry.models import Coverage
+from tests.batches import ARROW, STREAM, arrow, delta, traced, window
 from tests.batches import batch as new_batch
-from tests.batches import delta, traced, window
+from tests.logs import at
 
 pytestmark = pytest.mark.usefixtures("sources")
 
@@ -186,10 +191,77 @@ def test_a_claim_returns_when_the_stream_that_took_it_is_discarded(deliver, quer
         deliver(traced(1, "12:00:20", "12:00:30", window("12:00:25", count=3), **THIEF))[0] == 202
     )
 
-    stream = Stream.objects.get(stream=THIEF["stream"])
-    call_command("streams", "discard", str(stream.stream), yes=True, reason="stolen token")
+    _discard(THIEF)
 
     assert queries(claim) == before
+
+
+THIRD = {"stream": str(UUID(int=500))}
+
+
+def _discard(changes):
+    call_command("streams", "discard", changes["stream"], yes=True, reason="stolen token")
+
+
+@pytest.mark.parametrize(
+    ("steps", "covered"),
+    [
+        ([THIRD], [("12:00", "12:00:30"), ("12:00:30", "12:01")]),
+        ([THIEF], [("12:00", "12:00:30"), ("12:00:30", "12:01")]),
+        ([THIEF, THIRD], [("12:00", "12:00:30"), ("12:00:30", "12:01")]),
+        ([THIRD, THIEF], [("12:00", "12:01")]),
+    ],
+)
+def test_discards_in_any_order_return_the_claims_of_remaining_streams(
+    deliver, attribute, queries, steps, covered
+):
+    """A claim is taken by a stream, and a part of it by another one."""
+    deliver(traced(1, "12:00", "12:01"))
+    assert deliver(traced(1, "12:00", "12:01", window("12:00:05"), **THIEF))[0] == 202
+    assert deliver(traced(1, "12:00:30", "12:01", window("12:00:35"), **THIRD))[0] == 202
+
+    for stream in steps:
+        _discard(stream)
+
+    query = 'SELECT start, "end" FROM telemetry_coverage ORDER BY 1'
+    assert queries(query) == [(at(start), at(end)) for start, end in covered]
+    attribute()
+    assert not Coverage.objects.exclude(segment_id__in=Segment.objects.values("pk")).exists()
+    assert deliver(traced(2, "12:00:40", "12:00:50", window("12:00:45")))[0] == 202
+
+
+def test_a_claim_of_a_discarded_stream_does_not_return(deliver, queries):
+    deliver(traced(1, "12:00", "12:01", **THIEF))
+    assert deliver(traced(1, "12:00", "12:01", window("12:00:05")))[0] == 202
+
+    _discard(THIEF)
+    _discard({"stream": str(STREAM)})
+
+    assert queries("SELECT count(*) FROM telemetry_coverage") == [(0,)]
+
+
+def test_a_batch_is_not_stored_after_its_stream_was_discarded(token, deliver, tmp_path, queries):
+    """Staff discard the stream after the admission of a batch."""
+    deliver(FIRST)
+    source = Source.objects.get(name="mds1-trace")
+    manifest, rows = SECOND
+    path = tmp_path / "rows"
+    path.write_bytes(arrow("rpc_windows", rows))
+
+    class DiscardedMeanwhile(batches.Rows):
+        def digest(self):
+            _discard(MDS1)
+            return super().digest()
+
+    with pytest.raises(Refusal, match="Staff discarded the stream"):
+        batches.receive(
+            source,
+            Manifest.model_validate(manifest),
+            DiscardedMeanwhile(path, ARROW),
+            timezone.now(),
+        )
+
+    assert queries("SELECT count(*) FROM telemetry_coverage") == [(0,)]
 
 
 def test_a_claim_of_polls_without_rows_gives_way_to_rows(deliver):
