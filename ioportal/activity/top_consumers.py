@@ -110,23 +110,22 @@ _SELECTED = sql.SQL("""
 SELECT {bin}, p.layer, {sums} FROM ({rows}) w {layer} WHERE p.layer IS NOT NULL GROUP BY 1, 2, 3, 4
 """)
 _ALL = sql.SQL("SELECT {bin}, {sums} FROM ({rows}) w GROUP BY 1, 2, 3")
-# Shares of the rest by owner: other users' jobs are shown only as sums that hide their owners.
+# The rest by job and owner: other users' jobs are shown only as sums that hide their owners.
 _OWNERS_OF_REST = sql.SQL("""
 SELECT r.source, r.since, r.until, hashtextextended(coalesce(j.owner, r.kind || ':' || r.key), 0),
-    count(j.id), sum(r.amount), sum(r.timed), sum(r.service_us), sum(r.total_us)
+    j.id, r.amount, r.timed, r.service_us, r.total_us
 FROM (
     SELECT {bin}, w.kind, w.principal_id, {sums} FROM ({rows}) w {layer}
     WHERE p.layer IS NULL GROUP BY 1, 2, 3, 4, 5
 ) r (source, since, until, kind, key, amount, timed, service_us, total_us)
 LEFT JOIN jobs_job j ON r.kind = %(JOB)s AND j.id = r.key
-GROUP BY 1, 2, 3, 4
 """)
 _BIN = {"source": pl.Int64(), "start": UTC_US, "end": UTC_US}
 _AMOUNTS = ("amount", "timed", "service_us", "total_us")
 _OWNERS = {
     **_BIN,
     "owner": pl.Int64(),  # a hash
-    "jobs": pl.Int64(),
+    "job": pl.Int64(),
     **dict.fromkeys(_AMOUNTS, pl.Float64()),
 }
 _REACHING = sql.SQL("""

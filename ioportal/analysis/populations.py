@@ -91,18 +91,19 @@ def hidden_sums(parts: pl.DataFrame, group: Sequence[str], amounts: Sequence[str
     """Return whether each sum reveals what a single owner has in it (`hides_owners`).
 
     Args:
-        parts: what an owner has in a sum, in several rows or in one: the columns of `group`, owner,
-            jobs (number of jobs; 0: the owner is a principal outside jobs), and `amounts`.
+        parts: what a job has in a sum, in several rows or in one: the columns of `group`, owner,
+            job (its key; null: the owner is a principal outside jobs), and `amounts`.
         group: columns with equal values within a sum.
         amounts: columns that are summed.
 
     Returns:
         The columns of `group`, each group once, and a Boolean column for each amount.
     """
-    by_owner = parts.group_by(*group, "owner").agg(pl.sum("jobs", *amounts))
-    owners = (pl.col("jobs") > 0).sum()
+    by_job = parts.group_by(*group, "owner", "job").agg(pl.sum(*amounts))
+    by_owner = by_job.group_by(*group, "owner").agg(pl.count("job"), pl.sum(*amounts))
+    owners = (pl.col("job") > 0).sum()
     return by_owner.group_by(*group).agg(
-        (~hides_owners(pl.sum("jobs"), owners, pl.max(name), pl.sum(name))).alias(name)
+        (~hides_owners(pl.sum("job"), owners, pl.max(name), pl.sum(name))).alias(name)
         for name in amounts
     )
 

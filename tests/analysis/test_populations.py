@@ -174,18 +174,23 @@ def test_a_figure_is_rounded_to_two_digits(value, rounded):
 )
 def test_sums_hide_their_owners(parts, is_hidden):
     rows = [
-        (1, owner, part, amount / 2)
+        (1, owner, f"{owner}{n}" if jobs else None, amount / 2 / max(jobs, 1))
         for owner, (jobs, amount) in parts.items()
-        for part in (jobs, 0)
+        for n in range(max(jobs, 1))
+        for _ in range(2)
     ]
-    others = [(2, owner, 4, 1.0) for owner in "abc"]
-    columns = ["bin", "owner", "jobs", "amount"]
+    others = [(2, owner, f"{owner}{n}", 1.0) for owner in "abc" for n in range(4)]
+    columns = ["bin", "owner", "job", "amount"]
 
     hidden = hidden_sums(
         pl.DataFrame(rows + others, schema=columns, orient="row"), ["bin"], ["amount"]
     )
 
     assert dict(hidden.rows()) == {1: is_hidden, 2: False}
+
+
+STEPS = ["block", "step", "owner", "job", "amount"]
+JOBS = [f"{owner}{n}" for owner in "abc" for n in range(5)]
 
 
 @pytest.mark.parametrize(
@@ -197,9 +202,9 @@ def test_sums_hide_their_owners(parts, is_hidden):
 )
 def test_a_hidden_step_does_not_follow_from_the_minute(storm, others_hidden):
     steps = [(block, step) for block in (1, 2) for step in range(6)]
-    rows = [(*each, owner, 5, 100.0) for each in steps for owner in "abc"]
-    rows.append((1, 0, "mallory", 1, storm))
-    parts = pl.DataFrame(rows, schema=["block", "step", "owner", "jobs", "amount"], orient="row")
+    rows = [(*each, job[0], job, 20.0) for each in steps for job in JOBS]
+    rows.append((1, 0, "mallory", "m", storm))
+    parts = pl.DataFrame(rows, schema=STEPS, orient="row")
 
     hidden = hidden_steps(parts, ["block", "step"], ["block"], ["amount"])
 
@@ -207,3 +212,14 @@ def test_a_hidden_step_does_not_follow_from_the_minute(storm, others_hidden):
     assert shown[1, 0] == (storm > 0)
     assert {shown[1, step] for step in range(1, 6)} == {others_hidden}
     assert {shown[2, step] for step in range(6)} == {False}
+
+
+def test_a_job_in_several_hidden_steps_counts_once():
+    """The block minus its visible step is the sum of three jobs in five steps."""
+    rows = [(1, 0, job[0], job, 20.0) for job in JOBS]
+    rows += [(1, step, owner, owner, 7.0) for step in range(1, 6) for owner in "def"]
+    parts = pl.DataFrame(rows, schema=STEPS, orient="row")
+
+    hidden = hidden_steps(parts, ["block", "step"], ["block"], ["amount"])
+
+    assert hidden["amount"].to_list() == [True] * 6

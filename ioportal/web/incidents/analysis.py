@@ -200,18 +200,18 @@ class ImpactAnalysis:
 
     @cached_property
     def _owners(self) -> pl.DataFrame:
-        """The principals that the user may not see: principal, owner, and jobs (0 or 1)."""
+        """The principals that the user may not see: principal, owner, and key of the job."""
         hidden = [principal for principal, _ in self._rows if principal not in self._names]
         jobs = [key for kind, key in hidden if kind == Principal.JOB]
         owners = dict(Job.objects.filter(pk__in=jobs).values_list("pk", "owner"))
         rows = [
-            (text, f"user {owners[key]}", 1)
+            (text, f"user {owners[key]}", key)
             if kind == Principal.JOB and key in owners
-            else (text, text, 0)
+            else (text, text, None)
             for kind, key in hidden
             for text in [f"{kind}:{key}"]
         ]
-        schema = {"principal": pl.String, "owner": pl.String, "jobs": pl.Int64}
+        schema = {"principal": pl.String, "owner": pl.String, "job": pl.Int64}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     @cached_property
