@@ -11,7 +11,7 @@ from ioportal.analysis.slowness import SlownessCriteria
 from ioportal.telemetry import levels
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from datetime import datetime
 
     from ioportal.activity.top_consumers import PrincipalKey
@@ -22,7 +22,9 @@ WITH followed AS (
     SELECT w.*, w.start - lag(w.start) OVER principal > %(longest_step)s AS begins
     FROM unnest(%(kinds)s::smallint[], %(keys)s::bigint[]) AS requested (kind, key)
     JOIN telemetry_impactwindow w ON w.kind = requested.kind AND w.principal_id = requested.key
-    WHERE w.start >= %(start)s AND w.start < %(end)s AND w.impact_us > 0
+    LEFT JOIN unnest(%(servers)s::bigint[], %(untils)s::timestamptz[])
+        AS complete (server_id, until) USING (server_id)
+    WHERE w.start >= %(start)s AND w.start < least(%(end)s, complete.until) AND w.impact_us > 0
     WINDOW principal AS (PARTITION BY w.server_id, w.kind, w.principal_id ORDER BY w.start)
 ),
 numbered AS (
@@ -67,9 +69,20 @@ class Episode(NamedTuple):
 
 
 def of_principals(
-    principals: Collection[PrincipalKey], start: datetime, end: datetime
+    principals: Collection[PrincipalKey],
+    start: datetime,
+    end: datetime,
+    until: Mapping[int, datetime] | None = None,
 ) -> list[Episode]:
-    """Return the episodes of principals and groups in [start, end), largest impact first."""
+    """Return the episodes of principals and groups in [start, end), largest impact first.
+
+    Args:
+        principals: principals or groups.
+        start: start of the first window.
+        end: end of the range.
+        until: the end at each server, if it is earlier (`latest_data.complete_until`).
+    """
+    until = until or {}
     kinds, keys = zip(*principals, strict=True) if principals else ((), ())
     width = levels.IMPACT.width
     values: dict[str, Any] = {
@@ -77,6 +90,8 @@ def of_principals(
         "keys": list(keys),
         "start": start,
         "end": end,
+        "servers": list(until),
+        "untils": list(until.values()),
         "width": width,
         "longest_step": width + SlownessCriteria().max_pause,
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ioportal.activity import episodes, principal_windows
 from ioportal.analysis.rules.evidence import DAY, PEAK_SPAN
 from ioportal.analysis.rules.rule import GROUPS, Subject
+from ioportal.flags import latest_data
 from ioportal.site.models import Server
 from ioportal.telemetry import retention
 from ioportal.telemetry.models import JobGroup, Principal
@@ -29,21 +30,22 @@ def principal(flag: Flag) -> PrincipalKey | None:
 def episodes_of(flag: Flag) -> list[Episode]:
     """Return the episodes of a flag's job, host or group of jobs, largest impact first.
 
-    Those of a current flag reach the end of the data, as the states of the servers do.
+    Those of a current flag reach the last window that is complete.
     """
-    always = retention.ALWAYS
+    always, complete = retention.ALWAYS, latest_data.complete_until()
     end = flag.until if flag.ended_at else always.end
     if flag.subject_kind in GROUPS:
         kind = JobGroup.Kind[flag.subject_kind.upper()]
         groups = JobGroup.objects.filter(kind=kind, text=flag.subject)
         principals = [(int(kind), key) for key in groups.values_list("pk", flat=True)]
-        return episodes.of_principals(principals, flag.since - DAY, end)
+        return episodes.of_principals(principals, flag.since - DAY, end, complete)
     subject = principal(flag)
     if subject is None:
         return []
     if flag.job:
-        return episodes.of_principals([subject], flag.job.started_at or always.start, always.end)
+        start = flag.job.started_at or always.start
+        return episodes.of_principals([subject], start, always.end, complete)
     # A host is flagged for one filesystem and time alone.
     servers = set(Server.objects.filter(filesystem=flag.filesystem_id).values_list("pk", flat=True))
-    found = episodes.of_principals([subject], flag.since - PEAK_SPAN, end)
+    found = episodes.of_principals([subject], flag.since - PEAK_SPAN, end, complete)
     return [episode for episode in found if episode.server_id in servers]

@@ -16,8 +16,10 @@ from ioportal.telemetry.models import (
     Coverage,
     DirtyImpact,
     DirtyRpcs,
+    ceil_to_window,
     floor_to_window,
 )
+from ioportal.times import is_current
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,6 +84,17 @@ def evaluated_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
         earliest = max(floor_to_window(start), ends[server] - PEAK_SPAN)
         until[server] = min(until[server], earliest)
     return until
+
+
+def complete_until() -> dict[int, datetime]:
+    """Return the end of the windows of impact that are complete, by metadata server.
+
+    More requests of the last window of current data follow.
+    """
+    return {
+        server: floor_to_window(end) if is_current(end) else ceil_to_window(end)
+        for server, end in evaluated_until(timed_until()).items()
+    }
 
 
 def impact(ends: Mapping[int, datetime] | None = None) -> dict[PrincipalKey, ImpactTotal]:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.flags import history
@@ -35,7 +36,7 @@ def runs(**differing):
     ],
 )
 def test_many_jobs_that_slow_down_others_are_flagged_together(
-    site, logs, ingest, evaluate, differing, kind, subject
+    site, logs, ingest, evaluate, monkeypatch, differing, kind, subject
 ):
     ingest("sacct", logs("jobs", sacct(*runs(**differing)[:NODES], BYSTANDER)), cluster="anvil")
     calm = [
@@ -67,6 +68,9 @@ def test_many_jobs_that_slow_down_others_are_flagged_together(
     assert episode.mean_times == pytest.approx(4_501)
     assert episode.worst_times == pytest.approx(4_501)
     assert list(evaluate()) == list(flags)  # nothing changes
+    flag.ended_at = None
+    monkeypatch.setattr(timezone, "now", lambda: at("12:11"))  # more of the last window follows
+    assert episodes_of(flag)[0].end == at("12:10:50")
 
 
 @pytest.fixture
