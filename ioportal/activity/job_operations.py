@@ -24,11 +24,16 @@ WHERE w.filesystem_id = %(filesystem)s AND w.target_id <> 0 AND w.basis <> %(TOT
     AND (w.start >= %(start)s OR w."end" = %(end)s)
 """).format(operations=metadata_operations("w"))
 
-_COUNTED_UNTIL = """
-SELECT max(w."end") FROM telemetry_iowindow w
-JOIN jobs_jobstatistics s ON s.job_id = w.job_id AND w."end" <= s.computed_at
-WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0 AND w.target_id <> 0
-"""
+# Statistics are computed at intervals: windows that arrived later are not part of them.
+_COUNTED_UNTIL = sql.SQL("""
+SELECT coalesce(min(start) FILTER (WHERE total > counted), max("end"))
+FROM (
+    SELECT w.start, w."end", coalesce(s.metadata_operations, 0) AS counted,
+        sum({operations}) OVER (PARTITION BY w.job_id ORDER BY w."end") AS total
+    FROM telemetry_iowindow w JOIN jobs_jobstatistics s ON s.job_id = w.job_id
+    WHERE w.job_id = ANY(%(jobs)s) AND w.job_id <> 0 AND w.target_id <> 0
+) windows
+""").format(operations=metadata_operations("w"))
 
 
 def job_share(job: int, filesystem: int, start: datetime, end: datetime) -> float | None:
@@ -48,7 +53,7 @@ def job_share(job: int, filesystem: int, start: datetime, end: datetime) -> floa
 
 
 def counted_until(jobs: list[int]) -> datetime | None:
-    """Return the end of the last interval in the statistics of some jobs; None: there is none."""
+    """Return up to when the statistics of some jobs count all operations; None: there are none."""
     with connection.cursor() as cursor:
         cursor.execute(_COUNTED_UNTIL, {"jobs": jobs})
         [[end]] = cursor.fetchall()

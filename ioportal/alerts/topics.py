@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.activity import job_operations
+from ioportal.activity import episodes, job_operations
 from ioportal.alerts import requests
 from ioportal.alerts.decide import Policy
 from ioportal.alerts.requests import Load
@@ -24,7 +24,7 @@ from ioportal.analysis import remedies
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.analysis.rules.rule import HARM_S
 from ioportal.charts import images
-from ioportal.flags import evidence, history
+from ioportal.flags import evidence, history, latest_data
 from ioportal.flags.models import Case, Flag, JobEvidence
 from ioportal.jobs.models import Job
 from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
@@ -41,6 +41,8 @@ from ioportal.reporting.flag_values import in_words, threshold_in_words, title_o
 from ioportal.reporting.formatting import percent, significant, total_waiting
 from ioportal.site.models import Server
 from ioportal.studies import standings
+from ioportal.telemetry import retention
+from ioportal.telemetry.models import Principal
 from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
@@ -95,9 +97,12 @@ class Topic:
         if self._waited_s < HARM_S:
             return f"{_SERVER}{self._peak_in_words}"
         estimated = " (estimated, within a factor of 2)" if self._is_estimated else ""
+        until = ""
+        if self._running and self._complete:
+            until = f" until {timezone.localtime(max(self._complete.values())):%H:%M:%S %Z}"
         waited = (
             f"Without {self._these_jobs}, other users would have waited "
-            f"{total_waiting(self._waited_s)} less for their files{estimated}."
+            f"{total_waiting(self._waited_s)} less for their files{until}{estimated}."
         )
         episode = self._episode
         if episode is None:
@@ -215,7 +220,7 @@ class Topic:
         return rule.thresholds[self._number].goal if rule else ""
 
     def _in_words(self, flag: Flag) -> str:
-        """Return the number of a flag as of the time of all figures."""
+        """Return the number of a flag as of its job's latest statistics."""
         value = flag.value if self._number == flag.measure else flag.numbers.get(self._number)
         return in_words(flag, self._number, self._current.get(flag.job_id or _NOBODY, value))
 
@@ -254,7 +259,9 @@ class Topic:
         about = self._only or self.case
         # The latest interval may end after the present time: it is not complete.
         until = min(self._counted_until or about.until, timezone.now())
-        running = " (still running: all figures are as of then)" if self._counted_until else ""
+        running = (
+            " (still running: operations are counted until then)" if self._counted_until else ""
+        )
         lines = [
             self._measured,
             f"Findings: {episode_texts.interval(about.since, until)}{running}",
@@ -267,7 +274,8 @@ class Topic:
     def _measured(self) -> str:
         highest = ", highest job" if self.summary.figures.jobs > 1 else ""
         value = self._in_words(self._worst)
-        return f"{self._measure_title}{highest}: {value} (threshold {self._threshold})"
+        so_far = " so far" if self._running else ""
+        return f"{self._measure_title}{highest}: {value}{so_far} (threshold {self._threshold})"
 
     @cached_property
     def _panda_jobs(self) -> list[str]:
@@ -300,8 +308,12 @@ class Topic:
     @cached_property
     def _counted_until(self) -> datetime | None:
         """Up to when the operations of jobs that still run are counted; None: all ended."""
-        running = self._jobs.filter(~pl.col("has_ended"))["subject"].cast(pl.Int64).to_list()
-        return job_operations.counted_until(running) if running else None
+        return job_operations.counted_until(self._running) if self._running else None
+
+    @property
+    def _running(self) -> list[int]:
+        """The keys of the jobs that still run."""
+        return self._jobs.filter(~pl.col("has_ended"))["subject"].cast(pl.Int64).to_list()
 
     @property
     def _similar(self) -> list[str]:
@@ -328,7 +340,7 @@ class Topic:
 
     @property
     def _total_in_words(self) -> str:
-        """The total of the measure as of the time of all figures."""
+        """The total of the measure as of the jobs' latest statistics."""
         if not self._current:
             return self.summary.total
         return in_words(self._worst, self._number, sum(self._current.values()))
@@ -408,10 +420,25 @@ class Topic:
 
     @property
     def _waited_s(self) -> float:
-        known = self._jobs["impact_s"].drop_nulls()
-        if self._worst.job_id and len(known):  # as of the time of all figures
-            return _total(known)
-        return max(_total(known), self._worst.numbers.get("impact_s") or 0)
+        known = self._jobs.filter("has_ended")["impact_s"].drop_nulls()
+        waited_s = _total(known) + sum(self._waits_so_far)
+        if self._worst.job_id and (len(known) or self._waits_so_far):
+            return waited_s
+        return max(waited_s, self._worst.numbers.get("impact_s") or 0)
+
+    @cached_property
+    def _waits_so_far(self) -> list[float]:
+        """The extra wait because of jobs that still run, as its episodes show it."""
+        if not self._running:
+            return []
+        running = [(int(Principal.JOB), job) for job in self._running]
+        always = retention.ALWAYS
+        found = episodes.of_principals(running, always.start, always.end, self._complete)
+        return [episode.impact_s for episode in found]
+
+    @cached_property
+    def _complete(self) -> dict[int, datetime]:
+        return latest_data.complete_until()
 
     @property
     def _is_estimated(self) -> bool:

@@ -27,7 +27,7 @@ from ioportal.alerts.models import (
 from ioportal.alerts.topics import topics
 from ioportal.analysis.rules import BY_CODE
 from ioportal.flags.models import Case, CaseEvent, Flag, JobEvidence
-from ioportal.jobs.models import Job
+from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Server, UserAccount
 from ioportal.telemetry.models import ImpactWindow, StageFailure
 from tests import untraced
@@ -96,13 +96,17 @@ def test_a_storm_that_ended_before_a_mail_was_due_is_mailed_about(
     assert planning.plan(now + timedelta(hours=9)) == 0
 
 
-def test_operations_of_running_jobs_have_a_time(storm):
+def test_operations_and_waits_of_running_jobs_have_their_own_times(storm):
     Job.objects.filter(batch_id=untraced.STORM).update(ended_at=None)
+    counted = F("metadata_operations") - untraced.CALM_REQUESTS  # without those of 12:08
+    JobStatistics.objects.filter(job__batch_id=untraced.STORM).update(metadata_operations=counted)
 
     [topic] = topics([storm.pk], "alice")
 
+    assert " so far (threshold " in topic.facts[0]
     [heading] = [fact for fact in topic.facts if fact.startswith("Findings: ")]
-    assert heading.endswith(" 12:09:00 UTC (still running: all figures are as of then)")
+    assert heading.endswith(" 12:08:00 UTC (still running: operations are counted until then)")
+    assert " less for their files until 12:09:00 UTC (estimated" in topic.why
 
 
 def test_all_figures_of_a_mail_are_of_one_time(storm):
