@@ -103,7 +103,7 @@ class Flag(models.Model):
     since = models.DateTimeField()  # when the measure reached its threshold, if known
     until = models.DateTimeField()  # latest data at the last finding
     value = models.FloatField()  # of the rule's measure, the highest so far
-    numbers = models.JSONField()  # all numbers of the highest finding
+    numbers = models.JSONField()  # of the highest finding; others of an ended job: latest
     thresholds = models.JSONField()  # used in the evaluation
     scope = models.CharField(max_length=200)  # the part of the site that sets them
     advice = models.TextField()  # with numbers filled in
