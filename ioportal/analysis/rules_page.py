@@ -39,11 +39,12 @@ the week before its latest data. The application name is the job's name
 without the numbers of single jobs. A case shows the total of the measure where it adds up over
 jobs, otherwise its highest value. It is resolved when none of its findings applies, expires without
 new findings for 30 days (hosts 30 minutes, filesystems two hours), and opens again when the problem
-recurs.
+recurs: an expired one by new findings not older than these 30 days, whenever they are loaded.
 
 **Evaluation times.** A job is evaluated whenever its data changes, and its user by the day up to
 then. Hosts and filesystems are evaluated by their latest five minutes or hour. Data that arrives
-later affects back-tests only.
+later affects back-tests only. A flag keeps the highest value of its measure, with the other numbers
+of that finding; those of an ended job are of its latest evaluation.
 
 **Scope of thresholds.** A set of thresholds applies to the whole site, a filesystem, a cluster, a
 queue, or a combination of filesystem and cluster or queue. A job belongs to its queue, its cluster,

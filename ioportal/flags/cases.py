@@ -287,7 +287,8 @@ def expire(now: datetime, latest_data: datetime) -> None:
         cases = list(due.order_by("pk").select_for_update())
         reasons = {case.pk: _expiry(case, now, after, latest_data) for case in cases}
         events = [
-            resolve(case, reasons[case.pk], resolved_until=max(case.until, latest_data))
+            # Findings that are newer than those that expire open it again, whenever they arrive.
+            resolve(case, reasons[case.pk], resolved_until=max(case.until, latest_data - after))
             for case in cases
         ]
         Case.objects.bulk_update(cases, _UPDATED_FIELDS, batch_size=_BATCH_SIZE)
@@ -307,11 +308,7 @@ def _expiry(case: Case, now: datetime, after: timedelta, latest_data: datetime) 
         return f"Expired without data: the site has none since {latest:%Y-%m-%d %H:%M}."
     if case.changed_at < now - after:
         return f"Expired: no new findings for {span}."
-    until = timezone.localtime(case.until)
-    return (
-        f"Expired: its latest data ({until:%Y-%m-%d %H:%M}) is more than {span} older than the "
-        "latest data of the site."
-    )
+    return f"Expired: its latest data is more than {span} older than the latest data of the site."
 
 
 def _unmute(now: datetime) -> None:
