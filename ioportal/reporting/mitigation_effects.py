@@ -212,11 +212,11 @@ def measure(mitigations: Iterable[Mitigation], user: User) -> list[MeasuredEffec
 def _measure(mitigation: Mitigation, periods: BeforeAfter, user: User) -> MeasuredEffect:
     if periods.reason:
         return MeasuredEffect(mitigation, periods)
-    arms = [_selection(query, user) for query in (periods.before, periods.after)]
+    arms = [selection(query, user) for query in (periods.before, periods.after)]
     names = [metric.name for metric in metrics_of(arms[0].kind)]
     result = compare_arms(arms, names).result
     rows = result.metrics
-    scope = _selection(mitigation.scope, user)
+    scope = selection(mitigation.scope, user)
     load = places(periods.spans) if user.is_staff else ()
     if mitigation.metric not in rows:
         completed = tuple(
@@ -244,7 +244,8 @@ def _single_step(
     return step and (step[0], step[1].ratio)
 
 
-def _selection(query: str, user: User) -> Selection:
+def selection(query: str, user: User) -> Selection:
+    """Return the records of a query that `user` may see."""
     parameters = QueryDict(query)
     kind = kind_in(parameters)
     jobs = kind.filter_set(parameters, queryset=kind.visible_to(user)).qs

@@ -14,6 +14,7 @@ from django.utils import timezone
 from ioportal.reporting import mitigation_effects
 from ioportal.reporting.population_filters import population_text
 from ioportal.studies import scopes
+from ioportal.studies.arm_details import arm_jobs
 from ioportal.studies.models import Mitigation
 from ioportal.studies.pending_statistics import pending_statistics
 from ioportal.studies.populations import BATCH_JOBS, kind_in
@@ -153,11 +154,14 @@ class MitigationPage:
 
     @cached_property
     def pending_statistics(self) -> int:
-        """The number of its jobs whose statistics are pending."""
-        query = QueryDict(self.mitigation.scope)
-        kind = kind_in(query)
-        jobs = kind.filter_set(query, queryset=kind.visible_to(self._user)).qs
-        return pending_statistics(kind, jobs)
+        """The number of jobs of its periods whose statistics are pending."""
+        periods = self.measured.periods
+        arms = [
+            mitigation_effects.selection(query, self._user)
+            for query in (periods.before, periods.after)
+            if query
+        ]
+        return sum(pending_statistics(arm.kind, arm_jobs(arm), flags=False) for arm in arms)
 
     @cached_property
     def measured(self) -> MeasuredEffect:
@@ -214,7 +218,7 @@ class Catalogue:
     @cached_property
     def pending_statistics(self) -> int:
         """The number of visible jobs whose statistics are pending: any may belong to an effect."""
-        return pending_statistics(BATCH_JOBS, BATCH_JOBS.visible_to(self._user))
+        return pending_statistics(BATCH_JOBS, BATCH_JOBS.visible_to(self._user), flags=False)
 
     @property
     def simulated(self) -> bool:

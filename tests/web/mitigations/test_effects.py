@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 import pytest
 from django.core.cache import cache
 
-from ioportal.jobs.models import Job, JobStatistics
+from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics
 from tests.logs import at
 from tests.web.mitigations.rows import DAY, HOSTILE, change_run_time, log
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -43,6 +43,15 @@ def test_an_effect_is_measured_with_its_interval(as_staff):
     assert facts["conclusions"][0] in words_of(page)
     assert page.context["page"].chart.title == "Daily medians of duration"
     assert len(page.context["page"].chart.rows) == 28
+
+
+def test_pending_jobs_are_those_of_the_periods_as_in_the_comparison(as_staff):
+    fix = expect_duration(factor=0.25)
+    DirtyStatistics.objects.mark(Job.objects.values_list("pk", flat=True))  # of forty days
+    page = as_staff.get(f"/mitigations/{fix.pk}/").context["page"]
+
+    compared = as_staff.get(f"{page.measured.compare_url}&format=json")
+    assert page.pending_statistics == json_of(compared)["pending_statistics"] == 140
 
 
 def test_no_effect_is_reported_with_what_would_have_been_seen(as_staff):
