@@ -170,7 +170,8 @@ users other than staff see:
 
 - the number of jobs, if it is at least {MIN_GROUP}, of {MIN_OWNERS} or more users, of which none
   has more than {MAX_SHARE:.0%} of the jobs, rounded to a multiple of {MIN_GROUP};
-- percentiles with at least {MIN_GROUP} values on either side;
+- percentiles with at least {MIN_GROUP} values on either side, of metrics whose known values are
+  of such a group, too;
 - histogram bars of at least {MIN_GROUP} jobs, rounded to a multiple of {MIN_GROUP}, without the
   {MIN_GROUP - 1} smallest and {MIN_GROUP - 1} largest values;
 - the rank of their own job among them, in steps of 0.05.

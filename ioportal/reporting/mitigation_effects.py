@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from ioportal.analysis.comparison.results import (
         ArmFigures,
-        ArmSummary,
         Effect,
         MetricComparison,
     )
@@ -58,7 +57,6 @@ class MeasuredEffect:
             with others.
         completed_per_day: completed jobs per day before and after.
         places: the load of filesystems and NFS servers before and after, for staff.
-        arms: facts of the jobs before and after.
     """
 
     mitigation: Mitigation
@@ -67,7 +65,6 @@ class MeasuredEffect:
     single: tuple[date, float] | None = None
     completed_per_day: tuple[float, ...] = ()
     places: Sequence[Place] = ()
-    arms: Sequence[ArmSummary] = ()
 
     @property
     def figures(self) -> MetricComparison | None:
@@ -214,8 +211,7 @@ def _measure(mitigation: Mitigation, periods: BeforeAfter, user: User) -> Measur
         return MeasuredEffect(mitigation, periods)
     arms = [selection(query, user) for query in (periods.before, periods.after)]
     names = [metric.name for metric in metrics_of(arms[0].kind)]
-    result = compare_arms(arms, names).result
-    rows = result.metrics
+    rows = compare_arms(arms, names).result.metrics
     scope = selection(mitigation.scope, user)
     load = places(periods.spans) if user.is_staff else ()
     if mitigation.metric not in rows:
@@ -224,7 +220,7 @@ def _measure(mitigation: Mitigation, periods: BeforeAfter, user: User) -> Measur
         )
         return MeasuredEffect(mitigation, periods, rows, completed_per_day=completed, places=load)
     single = _single_step(mitigation, periods, scope)
-    return MeasuredEffect(mitigation, periods, rows, single, places=load, arms=result.arms)
+    return MeasuredEffect(mitigation, periods, rows, single, places=load)
 
 
 def _single_step(

@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from ioportal.analysis.comparison.results import Scale, Verdict
 from ioportal.analysis.metrics import ANY_BY_NAME, BY_NAME, Source
-from ioportal.analysis.populations import MIN_GROUP, hides_owners
+from ioportal.analysis.populations import MIN_GROUP
 from ioportal.analysis.remedies import MIN_SHARE
 from ioportal.flags.models import Case
 from ioportal.reporting import mitigation_effects
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ioportal.reporting.mitigation_effects import MeasuredEffect
     from ioportal.studies.before_after import Neighbour
 
-_KEY = "mitigation-effect-4"  # to be changed with `PastEffect`
+_KEY = "mitigation-effect-5"  # to be changed with `PastEffect`
 _CACHED = timedelta(days=30)
 _MEASURED_AGAIN = timedelta(days=1)  # while data arrives
 _LISTED = 10
@@ -273,11 +273,9 @@ def _direction(measured: MeasuredEffect) -> str:
 
 
 def _hides_owners(measured: MeasuredEffect) -> bool:
-    """Return whether other users may read the figures: the rule for the jobs of each period."""
-    return bool(measured.arms) and all(
-        hides_owners(jobs, arm.users or 0, arm.largest_user_share or 0, 1)
-        for jobs, arm in zip(measured.jobs, measured.arms, strict=True)
-    )
+    """Return whether other users may read the figures: of the compared jobs of each period."""
+    figures = measured.figures
+    return figures is not None and all(arm.hides_owners for arm in figures.arms)
 
 
 def _strength(effect: Effect | None) -> float:

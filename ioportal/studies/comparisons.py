@@ -14,6 +14,7 @@ from ioportal.analysis.comparison.comparing import compare
 from ioportal.analysis.comparison.results import (
     MARGIN,
     MAX_OVERLAP,
+    ArmFigures,
     Comparison,
     Effect,
     Refusal,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.analysis.comparison.results import (
-        ArmFigures,
         ArmSummary,
         Daily,
         MetricComparison,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ioportal.studies.populations import JobKind
 
 _DIGITS, _P_DECIMALS = 3, 3  # of effects in which other users have an arm
-_CACHE_VERSION = 7  # to be changed with the classes of results
+_CACHE_VERSION = 8  # to be changed with the classes of results
 _CONTROL_FILTERS = ("cluster", "start", "end")
 _HIDDEN = {Refusal.NO_VALUES, Refusal.NO_SHARED_STRATUM}  # after small groups are left out
 _ANONYMOUS_COVARIATES = frozenset({Covariate.NODES, Covariate.NONE})
@@ -320,7 +320,12 @@ def _hide_figures(
 
 
 def _without_extremes(figures: ArmFigures, jobs: JobValues, metric: str) -> ArmFigures:
-    """Hide the mean, and quantiles with fewer than ten values on either side."""
+    """Hide the mean, and quantiles with fewer than ten values on either side.
+
+    Without the values of strata that are not compared, all are hidden that could reveal an owner.
+    """
+    if not figures.hides_owners:
+        figures = ArmFigures(figures.jobs, figures.unknown, figures.days, figures.effective_jobs)
 
     def safe(percent: int, value: float | None) -> float | None:
         has_group = figures.jobs * min(percent, 100 - percent) >= 100 * MIN_GROUP

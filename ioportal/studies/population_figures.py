@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q
 from django.db.models.lookups import IsNull
 
+from ioportal.analysis.populations import hides_owners
 from ioportal.jobs.keys import EachOf
 from ioportal.jobs.models import JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.site.models import Cluster
-from ioportal.studies.packed import Hash, Packed, metric_column
+from ioportal.studies.packed import Packed, metric_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
     from django.db.models import Aggregate, QuerySet
+    from django.db.models.expressions import Combinable
 
-    from ioportal.analysis.populations import Integers, Numbers
+    from ioportal.analysis.populations import Numbers
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
 
+ALL_JOBS = ""  # among metrics: the jobs themselves
 _QUALITIES = tuple(map(str, JobStatistics.Quality))
 
 
@@ -36,7 +40,8 @@ class Figures:
     batch_jobs: int  # distinct batch jobs of PanDA jobs
     by_quality: dict[str, int]  # number of jobs by data quality of the batch job
     values: dict[str, Numbers]
-    owners: Integers  # a number for the owner of each job; empty: not read
+    # Metrics whose known values hide the owners of their jobs, and `ALL_JOBS`; empty: not read.
+    anonymous: frozenset[str]
     by_state: dict[str, int] = field(default_factory=dict)
 
 
@@ -45,18 +50,39 @@ def _ascending(values: Numbers) -> Numbers:
     return values
 
 
-def _counts(
-    jobs: JobQuerySet | WorkloadJobQuerySet, owner: str, **others: Aggregate
-) -> dict[str, Any]:
-    """Return the counts of jobs, and a number for the owner of each job if `owner` has a name."""
+def _counts(jobs: JobQuerySet | WorkloadJobQuerySet, **others: Aggregate) -> dict[str, Any]:
+    """Return the counts of jobs, and other aggregates."""
     is_simulated = Q(cluster__in=Cluster.objects.filter(simulated=True))
-    owners = Packed(Hash(owner), ">i8") if owner else None
-    read = others | ({"owners": owners} if owners else {})
-    counts = jobs.order_by().aggregate(
-        jobs=Count("pk"), simulated=Count("pk", filter=is_simulated), **read
+    return jobs.order_by().aggregate(
+        jobs=Count("pk"), simulated=Count("pk", filter=is_simulated), **others
     )
-    numbers = owners.unpack(counts["owners"]) if owners else np.zeros(0, dtype=np.int64)
-    return counts | {"owners": numbers}
+
+
+def _anonymous(
+    jobs: JobQuerySet | WorkloadJobQuerySet,
+    owner: str,
+    columns: Mapping[str, Combinable],
+    batch_jobs: Sequence[int] | None = None,
+) -> frozenset[str]:
+    """Return the names of the columns whose known values hide the owners of their jobs.
+
+    Args:
+        jobs: jobs of other users.
+        owner: column of the owner.
+        columns: columns by name.
+        batch_jobs: number of batch jobs with a known value of each; None: each job is one.
+    """
+    known = {f"known_{name}": Count(column) for name, column in columns.items()}
+    rows = jobs.order_by().values_list(owner).annotate(**known)
+    by_owner = np.array([counts for _, *counts in rows], int).reshape(-1, len(columns))
+    total = by_owner.sum(axis=0)
+    are_hidden = hides_owners(
+        total if batch_jobs is None else np.array(batch_jobs),
+        np.count_nonzero(by_owner, axis=0),
+        by_owner.max(axis=0, initial=0),
+        total,
+    )
+    return frozenset(compress(columns, are_hidden))
 
 
 def metric_values(jobs: JobQuerySet, metrics: Sequence[str]) -> dict[str, Numbers]:
@@ -75,26 +101,31 @@ def _metric_values(
 
 
 def batch_job_figures(jobs: JobQuerySet, metrics: Sequence[str], *, owners: bool) -> Figures:
-    """Return the figures of batch jobs, with their owners if wanted."""
+    """Return the figures of batch jobs; with `owners`, which of them hide their owners."""
     statistics = JobStatistics.objects.all()
     if jobs.query.has_filters():  # without filters a join is unnecessary
         statistics = statistics.filter(job__in=jobs)
     by_quality = {quality: Count("pk", filter=Q(quality=quality)) for quality in _QUALITIES}
     values, results = _metric_values(statistics, metrics, **by_quality)
     # Counted afterwards: a job that arrives in between has unknown values.
-    counts = _counts(jobs, "owner" if owners else "")
+    counts = _counts(jobs)
+    columns = {ALL_JOBS: F("pk")} | {name: F(f"statistics__{name}") for name in metrics}
     return Figures(
         **counts,
         batch_jobs=counts["jobs"],
         by_quality={quality: results[quality] for quality in _QUALITIES},
         values=values,
+        anonymous=_anonymous(jobs, "owner", columns) if owners else frozenset(),
     )
 
 
 def panda_job_figures(
     jobs: WorkloadJobQuerySet, metrics: Sequence[str], *, owners: bool
 ) -> Figures:
-    """Return the figures of PanDA jobs; each has all figures of its batch job."""
+    """Return the figures of PanDA jobs; each has all figures of its batch job.
+
+    These reveal batch jobs, of which a few may have hundreds of jobs: they hide no owner.
+    """
     inside = Packed("inside", ">i8")
     keys = Packed("batch_job", ">i8")
     grouped = jobs.filter(batch_job__isnull=False).order_by().values("batch_job")
@@ -106,14 +137,21 @@ def panda_job_figures(
     def repeated(holders: Numbers) -> npt.NDArray[np.int64]:
         return weights[batch_jobs.searchsorted(holders)].astype(np.int64)
 
-    own = {name: Packed(FIGURES[name], ">f8") for name in metrics if name in FIGURES}
+    columns = {ALL_JOBS: F("pk")} | {name: FIGURES[name] for name in metrics if name in FIGURES}
+    own = {name: Packed(column, ">f8") for name, column in columns.items() if name in FIGURES}
+    holders_of = {
+        f"holders_{name}": Count("batch_job", distinct=True, filter=Q(IsNull(column, rhs=False)))
+        for name, column in columns.items()
+        if owners
+    }
     states = jobs.order_by().values_list("state").annotate(count=Count("pk"))
     by_state = dict(states.order_by("-count", "state"))
-    counts = _counts(jobs, "user" if owners else "", **own)
+    counts = _counts(jobs, **own, **holders_of)
+    holders = [counts.pop(name) for name in holders_of]
     values = {name: _ascending(packed.unpack(counts.pop(name))) for name, packed in own.items()}
-    for name, (holders, shared_values) in shared.values.items():
+    for name, (keys_of_values, shared_values) in shared.values.items():
         ascending = np.argsort(shared_values)
-        values[name] = shared_values[ascending].repeat(repeated(holders[ascending]))
+        values[name] = shared_values[ascending].repeat(repeated(keys_of_values[ascending]))
     return Figures(
         **counts,
         batch_jobs=batch_jobs.size,
@@ -121,6 +159,7 @@ def panda_job_figures(
             quality: int(repeated(holders).sum()) for quality, holders in shared.by_quality.items()
         },
         values={name: values[name] for name in metrics},
+        anonymous=_anonymous(jobs, "user", columns, holders) if owners else frozenset(),
         by_state=by_state,
     )
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 from django.db.models import (
     Max,
 )
@@ -18,10 +17,8 @@ from django.utils import timezone
 
 from ioportal.analysis.histograms import Histogram, Scale, histogram
 from ioportal.analysis.populations import (
-    MIN_GROUP,
     Spread,
     coarsened,
-    is_anonymous,
     rounded_count,
     spread,
     without_extremes,
@@ -31,7 +28,12 @@ from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.studies.cache import cached, statistics_version, visibility_key
 from ioportal.studies.job_filters import BOUNDS, JobFilter
 from ioportal.studies.panda_filters import PANDA_BOUNDS, PandaFilter
-from ioportal.studies.population_figures import Figures, batch_job_figures, panda_job_figures
+from ioportal.studies.population_figures import (
+    ALL_JOBS,
+    Figures,
+    batch_job_figures,
+    panda_job_figures,
+)
 from ioportal.studies.population_values import batch_job_values, panda_job_values
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
     from ioportal.studies.population_values import Covariate, JobValues
 
-_CACHE_VERSION = 5  # to be changed with the classes below
+_CACHE_VERSION = 6  # to be changed with the classes below
 
 
 class _FiguresOf(Protocol):
@@ -200,7 +202,7 @@ def _compare(selections: Sequence[Selection], metrics: Sequence[str]) -> Compari
         if selected.is_anonymous:
             histograms = {key: bars.anonymous(number) for key, bars in histograms.items()}
     summaries = tuple(
-        _anonymous_summary(selected.kind, figures) if selected.is_anonymous else _summary(figures)
+        _anonymous_summary(figures) if selected.is_anonymous else _summary(figures)
         for selected, figures in zip(selections, all_figures, strict=True)
     )
     return Comparison(summaries, histograms)
@@ -219,7 +221,7 @@ def _histogram_values(selected: Selection, figures: Figures, metric: str) -> Num
     values = figures.values[metric]
     if not selected.is_anonymous:
         return values
-    if not (_is_anonymous(figures) and selected.kind.is_own(metric)):
+    if not {ALL_JOBS, metric} <= figures.anonymous:
         return values[:0]
     return without_extremes(values)
 
@@ -238,23 +240,17 @@ def _summary(figures: Figures) -> Summary:
     )
 
 
-def _anonymous_summary(kind: JobKind, figures: Figures) -> Summary:
-    """Return metrics that stand for many batch jobs: one batch job may hold hundreds of jobs."""
-    if not _is_anonymous(figures):
+def _anonymous_summary(figures: Figures) -> Summary:
+    """Return the counts, and the metrics whose known values hide the owners of their jobs."""
+    if ALL_JOBS not in figures.anonymous:
         return Summary(None, 0, {}, {}, figures.simulated > 0, {})
     spreads = {
         metric: metric_spread.anonymous()
         for metric, metric_spread in _summary(figures).spreads.items()
-        if kind.is_own(metric)
+        if metric in figures.anonymous
     }
     jobs, batch_jobs = rounded_count(figures.jobs), rounded_count(figures.batch_jobs)
     return Summary(jobs, batch_jobs, {}, {}, figures.simulated > 0, spreads)
-
-
-def _is_anonymous(figures: Figures) -> bool:
-    """Whether the figures stand for many batch jobs and owners, none of them dominant."""
-    keys = np.arange(figures.owners.size)
-    return figures.batch_jobs >= MIN_GROUP and is_anonymous(keys, figures.owners)
 
 
 _ANONYMOUS_FILTERS = frozenset({"cluster", "start", "end"})

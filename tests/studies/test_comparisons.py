@@ -115,6 +115,26 @@ def test_other_users_are_an_anonymous_control(charlie, sam, weeks):
     assert (effect.delta, effect.verdict) == (None, Verdict.CHANGED)
 
 
+def test_control_figures_of_one_owner_in_the_compared_strata_are_hidden(charlie, sam, new_jobs):
+    """Only jobs of one node are in both periods: of these, only bob's opens are known."""
+    one_node = ["bob"] * 10 + ["carl", "dora"] * 2
+    jobs = [
+        (day, {"opens": 777_000 if owner == "bob" else None}, {"owner": owner})
+        for day in (1, 21)
+        for owner in one_node
+    ]
+    jobs += [(1, {"opens": 10}, {"owner": owner, "node_count": 4}) for owner in ["u", "v", "w"] * 4]
+    new_jobs([(day, figures, {"project": "BIO3", **facts}) for day, figures, facts in jobs])
+    arms = before_and_after(sam)
+    control = [control_arm(charlie, arm) for arm in arms]
+    row = compare_arms(arms, ["opens"], control=control).result.metrics["opens"]
+    figures = row.control_arms[0]
+
+    assert figures.jobs == 20
+    assert (figures.median, figures.raw, figures.quantiles) == (None, None, ())
+    assert row.control_effects[0].refusal is Refusal.HIDDEN
+
+
 def test_staff_have_all_other_jobs_as_control(sam, weeks):
     [arm, _] = before_and_after(sam, user="alice", queue="batch")
     control = control_arm(sam, arm)

@@ -44,9 +44,12 @@ from ioportal.analysis.comparison.results import (
     Scale,
     Verdict,
 )
+from ioportal.analysis.populations import hides_owners
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+
+    import numpy.typing as npt
 
     from ioportal.analysis.comparison.arms import Arm, Balance, Floats, Ints
     from ioportal.analysis.comparison.day_samples import DaySample
@@ -138,6 +141,7 @@ class _Weighted:
             for number, arm in enumerate(arms)
         ]
         self._rows = [arm.known_days.searchsorted(arm.days) for arm in arms]
+        self._users = [np.unique(arm.users, return_inverse=True)[1] for arm in arms]
         self._day_weights = [day_weights[:, days.searchsorted(arm.known_days)] for arm in arms]
         self.refusal = self._refusal()
         self._is_weighted = any(np.ptp(weights) > 0 for weights in self._weights if weights.size)
@@ -199,7 +203,15 @@ class _Weighted:
             daily=Daily(
                 sample.days[has_values], sample.daily_medians[has_values], per_day[has_values]
             ),
+            hides_owners=self._hides_owners(number, is_known),
         )
+
+    def _hides_owners(self, number: int, is_known: npt.NDArray[np.bool_]) -> bool:
+        """Return whether the weighted values of an arm hide the users of its jobs."""
+        weights = self._weights[number] * is_known
+        by_user = np.bincount(self._users[number], weights)
+        jobs, users = np.count_nonzero(weights), np.count_nonzero(by_user)
+        return bool(hides_owners(jobs, users, by_user.max(), by_user.sum()))
 
     def resampled(self, number: int, sample: DaySample, figures: ArmFigures) -> Resampled | None:
         """Return a sample with resampled days; None: no values."""

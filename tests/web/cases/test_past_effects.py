@@ -3,10 +3,12 @@
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import BigIntegerField, F
+from django.db.models.functions import Cast
 from django.test.utils import CaptureQueriesContext
 
 from ioportal.alerts import tasks
-from ioportal.jobs.models import Job
+from ioportal.jobs.models import Job, JobStatistics
 from ioportal.reporting import past_effects
 from ioportal.studies.models import Mitigation
 from tests.logs import at
@@ -72,6 +74,21 @@ def test_mails_quote_figures_of_many_users_only(case, fix, owners, is_quoted):
 
     [line] = past_effects.that_helped(case, OPENS, 5, READER)
     assert ("4." in line) == is_quoted
+
+
+def test_mails_do_not_quote_figures_known_for_one_user(case, fix):
+    """Three other users have as many jobs, but of these the metric is unknown."""
+    Mitigation.objects.update(scope="name=relax", metric="opens")
+    jobs = JobStatistics.objects.filter(job__name="relax")
+    jobs.update(opens=Cast(F("duration_s") * 100, BigIntegerField()))
+    keys = list(jobs.order_by("job__started_at").values_list("job", flat=True))
+    for number in range(3):
+        others = keys[2 * number + 1 :: 6]
+        Job.objects.filter(pk__in=others).update(owner=f"u{number}")
+        jobs.filter(job__in=others).update(opens=None)
+    past_effects.measure_next(5)
+
+    assert past_effects.that_helped(case, OPENS, 5, READER) == ["Environment clean-up: Opens fell."]
 
 
 def test_a_joint_effect_names_the_other_mitigations(case, fix, as_staff):

@@ -266,6 +266,26 @@ def test_fewer_than_ten_jobs_of_other_users_are_hidden(as_alice, week, new_job):
     assert {row["n"] for row in about["rows"] if row["population"] != "Your jobs"} <= {None}
 
 
+@pytest.mark.parametrize(
+    ("path", "column"),
+    [("/populations/", "n"), ("/populations/histograms/read_bytes/", "compared_count")],
+)
+def test_a_metric_known_for_one_other_user_is_hidden(as_alice, week, new_job, path, column):
+    """All of bob's jobs have bytes read, and none of the others' that are as many."""
+    for number in range(66):
+        owner = ("bob", "carl", "dora")[number % 3]
+        read_bytes = 777 * 10**9 if owner == "bob" else None
+        new_job({"read_bytes": read_bytes, "opens": 10}, owner=owner, project="BIO3")
+    export = json_of(as_alice.get(f"{path}?compare=others&format=json"))
+    others = [row for row in export["rows"] if row.get("population") != "Your jobs"]
+
+    assert {row[column] for row in others if row.get("metric", "read_bytes") == "read_bytes"} == {
+        None
+    }
+    assert "780000000000" not in str(export)
+    assert {row["n"] for row in others if row.get("metric") == "opens"} <= {70}
+
+
 @pytest.fixture
 def answers(as_alice, new_job):
     """Request all figures for ranges that slide over a hidden job."""
