@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
+from django.db.models import Min
 from psycopg import sql
 
-from ioportal.telemetry import coverage, levels, rollups
+from ioportal.ingest.models import DirtyDeltas, DirtyReads
+from ioportal.telemetry import coverage
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import Coverage, IoWindow
+from ioportal.telemetry.models import Coverage, DirtyIo, IoWindow
 from ioportal.telemetry.sums import metadata_increase, metadata_operations
 
 if TYPE_CHECKING:
@@ -82,10 +85,9 @@ class TargetHour:
 def by_hour(targets: Iterable[Target], start: datetime, end: datetime) -> list[TargetHour]:
     """Compare the sources in each hour that begins in [start, end), by target and time.
 
-    Hours that either source observed for less than 95 %, or that are not rolled up, are omitted.
+    Hours that either source observed for less than 95 %, or with operations that await attribution
+    or roll-up, are omitted.
     """
-    if pending := rollups.pending_since(levels.IO_TOTALS):
-        end = min(end, pending)
     by_id = {target.pk: target for target in targets}
     start = start.replace(minute=0, second=0, microsecond=0)
     values: dict[str, Any] = {
@@ -95,6 +97,7 @@ def by_hour(targets: Iterable[Target], start: datetime, end: datetime) -> list[T
         cursor.execute(_BY_HOUR, values)
         rows = cursor.fetchall()
     gaps = {pk: target.poll_gap for pk, target in by_id.items()}
+    pending = _pending_since(gaps)
     observed = [
         _observed_hours(source, gaps, start, end)
         for source in (Coverage.Source.MD_STATS, Coverage.Source.JOB_STATS)
@@ -103,7 +106,29 @@ def by_hour(targets: Iterable[Target], start: datetime, end: datetime) -> list[T
         TargetHour(by_id[pk], hour, counted, explained or 0)
         for pk, hour, counted, explained in rows
         if all((pk, hour) in hours for hours in observed)
+        and (pk not in pending or hour + HOUR <= pending[pk])
     ]
+
+
+def _pending_since(gaps: Mapping[int, timedelta]) -> dict[int, datetime]:
+    """Return the start of the first operations in job_stats that are not rolled up, by target."""
+    first = Min("start")
+    rows = chain(
+        DirtyIo.objects.filter(target_id__in=gaps).values_list("target_id").annotate(first),
+        DirtyDeltas.objects.filter(segment__targets__in=gaps)
+        .values_list("segment__targets")
+        .annotate(first),
+        (  # operations before a read, since the read before it
+            (target, start - gaps[target])
+            for target, start in DirtyReads.objects.filter(target__in=gaps)
+            .values_list("target_id")
+            .annotate(first)
+        ),
+    )
+    pending: dict[int, datetime] = {}
+    for target, start in rows:
+        pending[target] = min(start, pending.get(target, start))
+    return pending
 
 
 def _observed_hours(

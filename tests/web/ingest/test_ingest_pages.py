@@ -2,9 +2,9 @@ import re
 
 import pytest
 
-from ioportal.ingest.models import Segment
+from ioportal.ingest.models import DirtyReads, Segment
 from ioportal.reporting.formatting import UNKNOWN
-from ioportal.site.models import Cluster, Filesystem
+from ioportal.site.models import Cluster, Filesystem, Target
 from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from tests.logs import Run, at, job_stats, md_stats, rpc, sacct
@@ -142,14 +142,23 @@ def test_operations_outside_job_stats_are_shown_by_hour(as_staff, module_site, l
         }
         for form, text in counters.items():
             ingest(form, logs(f"{form}-{clock}", text), "--at", at(clock).isoformat())
-    drain(rollups.roll_up)
+        if clock == "12:50":
+            drain(rollups.roll_up)
     query = "start=2017-07-05T11:00:00Z&end=2017-07-05T13:30:00Z"
 
+    def rows():
+        return csv_of(as_staff.get(f"/ingest/coverage/unexplained/?format=csv&{query}"))
+
+    assert [row["hour"][11:16] for row in rows()] == ["11:00"]  # 12:50 to 13:00 is not rolled up
+    drain(rollups.roll_up)
+    mdt = Target.objects.get(name="lake-MDT0000")
+    read = DirtyReads.objects.create(target=mdt, start=at("12:00"), end=at("12:00"))
+    assert rows() == []  # not attributed since the read at 11:50
+    read.delete()
     page = words_of(as_staff.get(f"/ingest/coverage/?{query}"))
-    rows = csv_of(as_staff.get(f"/ingest/coverage/unexplained/?format=csv&{query}"))
 
     assert "lake-MDT0000 120 15.0 1 30.0 2017-07-05 12:00:00" in page
-    assert [(row["hour"][11:16], row["md_stats"], row["job_stats"]) for row in rows] == [
+    assert [(row["hour"][11:16], row["md_stats"], row["job_stats"]) for row in rows()] == [
         ("11:00", "60", "60"),
         ("12:00", "60", "42"),
     ]
