@@ -86,24 +86,27 @@ def evaluated_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
     return until
 
 
-def complete_until() -> dict[int, datetime]:
+def complete_until(ends: Mapping[int, datetime] | None = None) -> dict[int, datetime]:
     """Return the end of the windows of impact that are complete, by metadata server.
 
     More requests of the last window of current data follow.
-    """
-    return {
-        server: floor_to_window(end) if is_current(end) else ceil_to_window(end)
-        for server, end in evaluated_until(timed_until()).items()
-    }
-
-
-def impact(ends: Mapping[int, datetime] | None = None) -> dict[PrincipalKey, ImpactTotal]:
-    """Return impact in the latest five minutes that are evaluated of each metadata server.
 
     Args:
         ends: the result of `evaluated_until`, if known.
     """
-    return impact_totals.latest(evaluated_until(timed_until()) if ends is None else ends, PEAK_SPAN)
+    return {
+        server: floor_to_window(end) if is_current(end) else ceil_to_window(end)
+        for server, end in (evaluated_until(timed_until()) if ends is None else ends).items()
+    }
+
+
+def impact(ends: Mapping[int, datetime] | None = None) -> dict[PrincipalKey, ImpactTotal]:
+    """Return impact in the latest five minutes that are complete of each metadata server.
+
+    Args:
+        ends: the result of `evaluated_until`, if known.
+    """
+    return impact_totals.latest(complete_until(ends), PEAK_SPAN)
 
 
 def _filesystems_of_mdts() -> dict[int, int]:

@@ -11,12 +11,13 @@ from django.db.models import Max, Sum
 
 from ioportal.activity import episodes, impact_totals
 from ioportal.analysis.rules.evidence import PEAK_SPAN
+from ioportal.flags import latest_data
 from ioportal.reporting import episode_texts
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.impacts import OUTERMOST, names_of
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention
-from ioportal.telemetry.models import ImpactWindow, Principal, ceil_to_window
+from ioportal.telemetry.models import ImpactWindow, Principal
 from ioportal.times import is_current
 
 if TYPE_CHECKING:
@@ -111,10 +112,11 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
         user: a member of staff.
         ends: as `latest_data.evaluated_until` returns them.
     """
-    impacts = _impacts(ends)
+    complete = latest_data.complete_until(ends)
+    impacts = _impacts(complete)
     causes = {server: row for server, rows in impacts.items() if (row := _largest(rows))}
     jobs = {server: job for server, row in causes.items() if (job := _job(row, impacts[server]))}
-    whole = _episodes(causes, ends)
+    whole = _episodes(causes, complete)
     names = names_of({row.principal for row in (*causes.values(), *jobs.values())}, user)
     known = contacts((name.user for name in names.values()), user)
 
@@ -155,13 +157,14 @@ def _episodes(causes: Mapping[int, _Impact], ends: Mapping[int, datetime]) -> di
         {row.principal for row in causes.values()},
         min(until) - episodes.LOOK_BACK,
         retention.ALWAYS.end,
+        ends,
     )
     return {
         episode.server_id: episode
         for episode in reversed(found)  # the largest impact last
         if (cause := causes.get(episode.server_id))
         and cause.principal == episode.principal
-        and episode.end > ceil_to_window(ends[episode.server_id]) - PEAK_SPAN
+        and episode.end > ends[episode.server_id] - PEAK_SPAN
     }
 
 

@@ -8,6 +8,8 @@ from django.db.models import F, Max, Sum
 from django.utils import timezone
 
 from ioportal.flags import latest_data
+from ioportal.flags.episodes import episodes_of
+from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.reporting import server_states
 from ioportal.site.models import Server, UserAccount
@@ -124,6 +126,11 @@ def test_the_state_of_a_server_and_the_causes_have_the_same_figures(as_staff, pe
     [in_total] = re.findall(r"UTC: ([\d.,]+) s in total", page)
     assert headline == row
     assert 1 < float(row) < 1.01 * float(in_total)
+    [ended] = re.findall(r"to ([\d:]+) UTC: [\d.,]+ s in total", page)
+    until = at("12:07" if pending else "12:09")
+    assert at(ended) <= until
+    ends = [episode.end for flag in Flag.objects.current() for episode in episodes_of(flag)]
+    assert max(ends) == until
 
 
 @pytest.mark.usefixtures("_stream")
