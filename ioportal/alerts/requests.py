@@ -9,6 +9,7 @@ from ioportal.analysis.rules.rule import HARM_SHARE
 from ioportal.reporting.formatting import lowered, percent
 
 _NOTABLE = 0.01  # share of a server from which it matters how many jobs run at a time
+_MEAN = "(mean of five minutes)"
 _TARGET = f"{HARM_SHARE:.0%}"
 
 
@@ -25,7 +26,7 @@ class Load:
         is_ceiling: whether values below the threshold are flagged.
         has_ended: whether all of them have ended.
         share: of one job in the server's work while others waited; None: nobody did, or unknown.
-        rate: metadata operations a second of one job at its peak; None: unknown.
+        rate: metadata operations a second of one job in its peak five minutes; None: unknown.
         capacity: requests a second that the server can serve; None: unknown.
         at_once: how many of the jobs ran at the same time.
         goal: what solves it, with the threshold as ``{}``; "": the measure beyond the threshold.
@@ -81,14 +82,14 @@ def _slow_down(load: Load, share: float) -> str:
     if limit and load.rate and load.rate > limit:
         change = (
             f"reduce {each} metadata operations from {load.rate:,.0f} to below {limit:,.0f} a "
-            "second (mean of five minutes)"
+            f"second {_MEAN}"
         )
         capacity = f"about {coarse(load.capacity or 0):,.0f} a second"
         bound = f"{_TARGET} of the server's capacity ({capacity})"
     else:
         change = f"make {slower} slower"
         if load.rate:
-            work += f", at up to {load.rate:,.0f} metadata operations a second"
+            work += f", at up to {load.rate:,.0f} metadata operations a second {_MEAN}"
     first = (
         f"Before you run {these} again, please"
         if load.has_ended

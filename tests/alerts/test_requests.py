@@ -32,15 +32,15 @@ GOAL = "other users lose less than {} in any five minutes"
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950),
             "Please stop or throttle this job. Before you run it again, make it slower: it did 99% "
-            "of the server's work, at up to 4,950 metadata operations a second. Below 20%, other "
-            "users hardly notice. Target: extra wait below 10 s.",
+            "of the server's work, at up to 4,950 metadata operations a second (mean of five "
+            "minutes). Below 20%, other users hardly notice. Target: extra wait below 10 s.",
             id="without a capacity, only what is known",
         ),
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.9, rate=900, capacity=5_000),
             "Please stop or throttle this job. Before you run it again, make it slower: it did 90% "
-            "of the server's work, at up to 900 metadata operations a second. Below 20%, other "
-            "users hardly notice. Target: extra wait below 10 s.",
+            "of the server's work, at up to 900 metadata operations a second (mean of five "
+            "minutes). Below 20%, other users hardly notice. Target: extra wait below 10 s.",
             id="costly operations at a low rate",
         ),
         pytest.param(

@@ -108,10 +108,15 @@ class CasePage:
         return AnswerForm()
 
     @cached_property
+    def request_mail(self) -> NotificationCase | None:
+        """The latest mail with a request, which is of its date; None: nothing was asked."""
+        return next((mail for mail in self.mails if mail.request), None)
+
+    @cached_property
     def request(self) -> str:
         """What its owner is asked to do, as in the latest mail; "": nothing on good data."""
-        if mailed := next((mail.request for mail in self.mails if mail.request), ""):
-            return mailed
+        if self.request_mail:
+            return self.request_mail.request
         about = topics([self.case.pk], self.case.owner) if self.case.owner else []
         return about[0].request if about else ""
 
@@ -162,9 +167,18 @@ class CasePage:
         return list(logged) if self._user.is_staff else []
 
     @cached_property
-    def past_effects(self) -> list[tuple[Mitigation, PastEffect]]:
-        """Effects of past mitigations of the same kind of finding, or of its owner."""
+    def _past(self) -> list[tuple[Mitigation, PastEffect]]:
         return past_effects.for_case(self.case)
+
+    @property
+    def past_effects(self) -> list[tuple[Mitigation, PastEffect]]:
+        """Measured effects of past mitigations of the same kind of finding, or of its owner."""
+        return [(each, effect) for each, effect in self._past if effect.measured_at]
+
+    @property
+    def unmeasured(self) -> int:
+        """Number of such mitigations that are not measured yet."""
+        return len(self._past) - len(self.past_effects)
 
     @cached_property
     def fixes(self) -> set[int]:

@@ -44,7 +44,9 @@ def test_staff_see_effects_once_they_are_measured(case, fix, as_staff, client):
     after = words_of(as_staff.get(f"/cases/{case.pk}/"))
     [(_, effect)] = past_effects.for_case(case)
 
-    assert f"{TITLE} environment clean-up 2017-07-01 00:00:00 Not measured yet." in before
+    assert "1 mitigation is not measured yet." in before
+    assert TITLE not in before
+    assert "not measured yet" not in after
     assert effect.text.startswith("Duration fell 4.0")
     assert effect.text in after
     assert effect.strength == pytest.approx(4, rel=0.05)

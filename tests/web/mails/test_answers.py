@@ -47,6 +47,8 @@ def test_the_page_shows_the_evidence_and_an_earlier_answer(client, storm, links)
 def test_the_owner_answers_on_the_page_of_the_case(as_alice, storm, links):
     page = words_of(as_alice.get(f"/cases/{storm.pk}/"))
     assert "I am on it It is fixed This is wrong" in page
+    sent = Notification.objects.get().created_at
+    assert f"Asked in the mail of {sent:%Y-%m-%d %H:%M:%S} " in page
     assert " to alice" in page.partition("Mails")[2]  # the mail about it
 
     for _ in range(2):  # submitted twice

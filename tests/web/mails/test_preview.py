@@ -102,9 +102,11 @@ def test_no_draft_is_written_on_bad_data_or_without_an_address(as_staff, storm, 
     assert not Notification.objects.exists()
 
 
-def test_a_resolved_case_gets_no_mail(as_staff, storm):
-    Case.objects.update(**RESOLVED)
+def test_a_notice_and_a_resolved_case_get_no_mail(as_staff, storm):
+    Case.objects.update(severity=Flag.Severity.NOTICE)
+    assert "No mail: the case is a notice" in words_of(as_staff.get(f"/cases/{storm.pk}/"))
 
+    Case.objects.update(**RESOLVED)
     assert "No mail: the case is resolved." in words_of(as_staff.get(f"/cases/{storm.pk}/"))
 
 
