@@ -50,14 +50,13 @@ def usual(values: Numbers) -> Usual | None:
 
 
 def rank(values: Numbers, value: float) -> float:
-    """Return the share of values below a value, counting equal ones by half: 0 to 1.
+    """Return the share of values below a value, without equal ones: 0 to 1.
 
     Args:
         values: values of similar jobs, ascending; at least one.
         value: value of the job, rounded like the others.
     """
-    below, not_above = (values.searchsorted(value, side) for side in ("left", "right"))
-    return float(below + not_above) / 2 / values.size
+    return float(values.searchsorted(value)) / values.size
 
 
 def by_group(figures: pl.DataFrame, group: Sequence[str], min_jobs: int = 1) -> pl.DataFrame:

@@ -59,7 +59,7 @@ class Standing:
     metric: Metric
     value: float
     similar_jobs: int
-    rank: float | None  # share of similar jobs below, ties by half: 0 to 1
+    rank: float | None  # share of similar jobs below: 0 to 1
     usual: Usual | None
 
 
