@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from django.db.models import Q
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils import timezone
@@ -103,11 +104,13 @@ def process_names_of(keys: Collection[int]) -> dict[int, Name]:
     return names
 
 
-def process_subjects(texts: Collection[str]) -> dict[str, str]:
-    """Return the subjects of flags on processes with a name, or on all of their user id: its name.
+def host_subjects(texts: Collection[str]) -> dict[str, str]:
+    """Return the subjects of flags on processes and hosts with a name: its name.
+
+    A process is also a subject together with all others of its user id.
 
     Args:
-        texts: exact names, such as ``du.4711``; those of jobs are ignored.
+        texts: exact names, such as ``du.4711``, a node or a NID; those of jobs are ignored.
     """
     stored = SourceJobId.objects.filter(
         filesystem__in=Filesystem.objects.all(),  # with it, the index is used
@@ -117,7 +120,10 @@ def process_subjects(texts: Collection[str]) -> dict[str, str]:
     keys = dict(stored.values_list("pk", "text"))
     uids = {text: uid for text in keys.values() if (uid := process_names.uid_of(text)) is not None}
     keys |= {process_names.key_of_uid(uid): text for text, uid in uids.items()}
-    return {f"{Principal.PROCESS:d}:{key}": text for key, text in keys.items()}
+    processes = {f"{Principal.PROCESS:d}:{key}": text for key, text in keys.items()}
+    nids = Nid.objects.filter(Q(node__name__in=texts) | Q(text__in=texts))
+    hosts = nids.values_list("pk", Coalesce("node__name", "text"))
+    return processes | {f"{kind:d}:{key}": text for key, text in hosts for kind in HOSTS}
 
 
 def job_group_name(kind: str, text: str) -> Name:

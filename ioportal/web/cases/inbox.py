@@ -26,7 +26,7 @@ from ioportal.reporting.cases import (
     with_places,
     worst_first,
 )
-from ioportal.reporting.principals import process_subjects
+from ioportal.reporting.principals import host_subjects
 from ioportal.site.models import Cluster, Filesystem
 from ioportal.studies.job_filters import ValuesFilter, split_values
 from ioportal.web.common.pagination import COUNTED, Concatenated
@@ -106,10 +106,10 @@ class CaseFilter(filters.FilterSet):  # type: ignore[misc]  # django-filter is u
             del self.filters["assignee"]
 
     def search(self, cases: CaseQuerySet, _name: str, value: str) -> CaseQuerySet:
-        """Keep cases by job id, process, part of a job's name, or part of the user's name."""
-        processes = Q(subject_kind=Subject.HOST, subject__in=process_subjects(split_values(value)))
+        """Keep cases by job id, process, host, part of a job's name, or part of the user's name."""
+        hosts = Q(subject_kind=Subject.HOST, subject__in=host_subjects(split_values(value)))
         jobs = Q(job__batch_id__in=split_values(value)) | Q(job__name__icontains=value)
-        return cases.filter(self._has_flag(jobs) | Q(owner__icontains=value) | processes)
+        return cases.filter(self._has_flag(jobs) | Q(owner__icontains=value) | hosts)
 
     def in_cluster(self, cases: CaseQuerySet, _name: str, value: Cluster) -> CaseQuerySet:
         """Keep cases with a flag of a cluster."""

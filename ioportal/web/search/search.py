@@ -1,4 +1,8 @@
-"""Search for jobs, launches, PanDA jobs and tasks, users, projects, nodes and processes by name."""
+"""Search by name.
+
+Jobs, launches, PanDA jobs and tasks, users, projects and nodes; for staff also servers, and
+processes and hosts outside jobs.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from django.db.models import Exists, OuterRef
 from django.urls import reverse
 
 from ioportal.analysis.rules.rule import Subject
 from ioportal.flags.models import Case
-from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.jobs.models import Allocation, Job, WorkloadJob
 from ioportal.jobs.panda_jobs import valid_ids
-from ioportal.reporting.principals import process_subjects
+from ioportal.reporting.principals import host_subjects
 from ioportal.site import process_names
+from ioportal.site.models import Node, Server
 from ioportal.studies.job_filters import by_id, split_values
 
 if TYPE_CHECKING:
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
 MAX_TERMS = 20
 PER_KIND = 20  # listed hits
 _MAX_CHARACTERS = 1_000
+_WITHOUT_CASES = "has no cases. The overview lists it in ranges in which it is among the busiest."
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class Hit:
 
     kind: str
     name: str
-    url: str
+    url: str  # "": it has no page
     about: str = ""
 
 
@@ -101,20 +108,34 @@ def _nodes(user: User, terms: list[str]) -> Iterator[Hit]:
             yield Hit("node", term, address, "jobs on this node")
 
 
-def _processes(user: User, terms: list[str]) -> Iterator[Hit]:
-    """Processes outside jobs, for staff; those of a registered user are found by the user."""
+def _servers(user: User, terms: list[str]) -> Iterator[Hit]:
+    """Servers, whose pages are for staff."""
+    if user.is_staff:
+        for server in Server.objects.filter(name__in=terms).select_related("filesystem"):
+            about = f"{server.get_kind_display()} of {server.filesystem}"
+            yield Hit("server", server.name, reverse("server", args=[server.name]), about)
+
+
+def _outside_jobs(user: User, terms: list[str]) -> Iterator[Hit]:
+    """Processes and hosts outside jobs, for staff.
+
+    Processes of a registered user are found by the user, nodes with jobs by their jobs.
+    """
     if not user.is_staff:
         return
     of_users = process_names.users(terms)
-    subjects = process_subjects([term for term in terms if term not in of_users])
+    subjects = host_subjects([term for term in terms if term not in of_users])
+    has_jobs = Exists(Allocation.objects.filter(node=OuterRef("pk")))
+    nodes = Node.objects.filter(has_jobs, name__in=subjects.values())
+    with_jobs = set(nodes.values_list("name", flat=True))
     cases = Case.objects.visible_to(user).filter(subject_kind=Subject.HOST, subject__in=subjects)
     flagged = {subjects[subject] for subject in cases.values_list("subject", flat=True)}
     for text in sorted(set(subjects.values()))[:PER_KIND]:
         if text in flagged:
             address = f"{reverse('case_list')}?{urlencode({'q': text, 'state': 'all'})}"
-            yield Hit("process name", text, address, "cases")
-        else:
-            yield Hit("process name", text, reverse("overview"), "no cases; latest load")
+            yield Hit("process or host", text, address, "cases")
+        elif text not in with_jobs:
+            yield Hit("process or host", text, "", _WITHOUT_CASES)
 
 
 FINDERS: tuple[Callable[[User, list[str]], Iterator[Hit]], ...] = (
@@ -124,5 +145,6 @@ FINDERS: tuple[Callable[[User, list[str]], Iterator[Hit]], ...] = (
     _users,
     _projects,
     _nodes,
-    _processes,
+    _servers,
+    _outside_jobs,
 )

@@ -1,4 +1,4 @@
-"""Search: redirects to a single hit, lists several."""
+"""Search: redirects to the page of a single hit, lists several."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def search(request: UserRequest) -> HttpResponseBase:
     """Items by name."""
     text = parameter(request, "q")
     hits = find(request.user, text)
-    if len(hits) == 1:
+    if len(hits) == 1 and hits[0].url:
         return redirect(hits[0].url)
     return render(
         request,

@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.flags.models import Case, Flag
 from ioportal.jobs.models import Allocation, Launch
-from ioportal.site.models import Filesystem, Node, SourceJobId
+from ioportal.site.models import Filesystem, Nid, Node, Server, SourceJobId
 from ioportal.telemetry.models import Principal
 from tests.logs import at
 from tests.web.reading import text_of, words_of
@@ -70,24 +70,42 @@ def test_a_name_can_match_user_and_project(as_staff, new_job):
 def test_processes_without_a_registered_user_are_found_by_staff(as_staff, client, bob):
     lake = Filesystem.objects.create(name="lake")
     process = SourceJobId.objects.create(filesystem=lake, text="du.4711")
-    assert as_staff.get("/search/?q=du.4711")["Location"] == "/overview/"
+    Nid.objects.create(text="10.0.0.9@tcp")
+    Nid.objects.create(text="10.0.0.1@tcp", node=Node.objects.get(name="n1"))
+    for name in ("du.4711", "10.0.0.9@tcp"):
+        found = words_of(as_staff.get(f"/search/?q={name}"))
+        assert f"Processes and hosts outside jobs {name} has no cases. The overview" in found
+    assert as_staff.get("/search/?q=n1")["Location"] == "/jobs/?node=n1"  # a host with jobs
 
-    case = Case.objects.create(
-        rule="process-operations",
-        subject_kind="host",
-        subject=f"{Principal.PROCESS:d}:{process.pk}",
-        filesystem=lake,
-        state="open",
-        severity=Flag.Severity.NOTICE,
-        since=at("12:00"),
-        until=at("12:10"),
-        changed_at=at("12:10"),
-    )
+    host = Nid.objects.get(text="10.0.0.9@tcp")
+    for name, kind, key in (
+        ("du.4711", Principal.PROCESS, process.pk),
+        ("10.0.0.9@tcp", Principal.HOST, host.pk),
+    ):
+        case = Case.objects.create(
+            rule="process-operations",
+            subject_kind="host",
+            subject=f"{kind:d}:{key}",
+            filesystem=lake,
+            state="open",
+            severity=Flag.Severity.NOTICE,
+            since=at("12:00"),
+            until=at("12:10"),
+            changed_at=at("12:10"),
+        )
+        cases = as_staff.get(f"/search/?q={name}")["Location"]
+        assert f'href="/cases/{case.pk}/"' in text_of(as_staff.get(cases))
+        client.force_login(bob)
+        assert "No results" in words_of(client.get(f"/search/?q={name}"))
 
-    cases = as_staff.get("/search/?q=du.4711")["Location"]
-    assert f'href="/cases/{case.pk}/"' in text_of(as_staff.get(cases))
+
+def test_staff_find_servers(as_staff, client, bob):
+    lake = Filesystem.objects.create(name="lake")
+    Server.objects.create(filesystem=lake, name="mds1")
+
+    assert as_staff.get("/search/?q=mds1")["Location"] == "/servers/mds1/"
     client.force_login(bob)
-    assert "No results" in words_of(client.get("/search/?q=du.4711"))
+    assert "No results" in words_of(client.get("/search/?q=mds1"))
 
 
 def test_names_with_the_prefix_are_suggested(as_staff, job):
