@@ -11,17 +11,18 @@ import polars as pl
 
 from collectors.tables import UTC_US
 from ioportal.analysis.timelines import OBSERVED, united
+from ioportal.reporting.formatting import duration
 from ioportal.telemetry import coverage
+from ioportal.telemetry.models import Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from ioportal.analysis.timelines import Steps
     from ioportal.reporting.time_ranges import TimeRange
     from ioportal.site.models import Target
     from ioportal.telemetry.coverage import Interval
-    from ioportal.telemetry.models import Coverage
 
 # Bin widths, each a multiple of some finer one; from an hour on, whole hours.
 _BINS = tuple(timedelta(seconds=n) for n in (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800))
@@ -57,6 +58,14 @@ def seconds_within(intervals: pl.DataFrame, start: datetime, end: datetime) -> f
         pl.min_horizontal("end", stop).alias("end"),
     ).filter(pl.col("end") > pl.col("start"))
     return float(united(inside).select(seconds("start", "end").sum()).item() or 0.0)
+
+
+def exported(targets: Collection[int], window: TimeRange) -> str:
+    """Return how much of a range export statistics of any target cover: '0:40:00 of 1:00:00'."""
+    known = observed_apart(Coverage.Source.EXPORTS, coverage.contiguous(targets), window)
+    whole = (window.end - window.start).total_seconds()
+    parts = seconds_within(known, window.start, window.end), whole
+    return " of ".join(duration(round(part)) for part in parts)
 
 
 def mean_times(sums: Steps) -> Steps:

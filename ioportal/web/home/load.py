@@ -19,7 +19,14 @@ from ioportal.charts.labels import kind_of
 from ioportal.charts.timelines import Chart, Style
 from ioportal.ingest import pending_attribution
 from ioportal.reporting.formatting import step_of
-from ioportal.reporting.series import bin_width, observed, seconds, seconds_within, without
+from ioportal.reporting.series import (
+    bin_width,
+    exported,
+    observed,
+    seconds,
+    seconds_within,
+    without,
+)
 from ioportal.site import process_names
 from ioportal.telemetry.models import Coverage, Principal
 
@@ -203,6 +210,11 @@ class MetadataLoad:
         return host_operations.top_hosts(
             self._observed_until.keys(), self.window.start, self.window.end
         )
+
+    @property
+    def exported(self) -> str:
+        """How much of the range these statistics cover."""
+        return exported(self._observed_until, self.window) if self.window else ""
 
     @property
     def more(self) -> int:

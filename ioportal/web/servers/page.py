@@ -14,6 +14,7 @@ from django.http import Http404
 from ioportal.activity import host_operations, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting import impacts, mitigation_marks, request_times
+from ioportal.reporting.series import exported
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
 from ioportal.site.models import Server, Target
@@ -258,6 +259,11 @@ class ServerPage:
         if self.window is None:
             return []
         return host_operations.top_hosts(self._mdts, self.window.start, self.window.end)
+
+    @property
+    def exported(self) -> str:
+        """How much of the range these statistics cover."""
+        return exported(self._mdts, self.window) if self.window else ""
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:

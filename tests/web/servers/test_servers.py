@@ -118,6 +118,7 @@ def test_hosts_outside_jobs_are_listed_from_exports(as_staff, module_site):
     assert "manage.py ingest req_history" in page
 
     assert "Host Metadata operations ops Share of all clients % Mean time n1 300 30.0 50 µs" in page
+    assert "exports of the MDTs, observed 0:01:00 of 1 d 0:00:00;" in page
 
 
 def test_a_server_without_data_shows_the_command_to_load_it(as_staff, module_site):
