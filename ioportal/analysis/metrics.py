@@ -83,8 +83,8 @@ METRICS = (
         "Duration",
         Unit.SECONDS,
         Source.ACCOUNTING,
-        "end - start; of a running job, last record of its filesystems - start, at most its time "
-        "limit + 1 hour",
+        "end \N{MINUS SIGN} start; of a running job, last record of its filesystems \N{MINUS SIGN} "
+        "start, at most its time limit + 1 hour",
     ),
     Metric("node_count", "Nodes", Unit.NODES, Source.ACCOUNTING, "nodes of the job's allocation"),
     Metric(
@@ -249,7 +249,7 @@ METRICS = (
         "Mean queue time",
         Unit.MICROSECONDS,
         Source.RPC_TRACE,
-        "(sum of total times - sum of service times) / timed RPCs",
+        "(sum of total times \N{MINUS SIGN} sum of service times) / timed RPCs",
     ),
 )
 BY_NAME = {metric.name: metric for metric in METRICS}
@@ -261,7 +261,7 @@ PANDA_METRICS = (
         "Run time",
         Unit.SECONDS,
         Source.PANDA,
-        "endtime - starttime",
+        "endtime \N{MINUS SIGN} starttime",
         "Unknown before the PanDA job has ended.",
     ),
     Metric(
@@ -269,7 +269,7 @@ PANDA_METRICS = (
         "Wait",
         Unit.SECONDS,
         Source.PANDA,
-        "starttime - creationtime",
+        "starttime \N{MINUS SIGN} creationtime",
         "Unknown if the start is before the creation: the times come from two clocks.",
     ),
     Metric(

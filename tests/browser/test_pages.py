@@ -222,6 +222,7 @@ def test_no_page_is_wider_than_its_window(visit, heavy_job):
         "/users/alice/",
         "/projects/",
         "/search/?q=3567126+alice",
+        "/api/v1/docs/",
         "/styleguide/",
     ):
         page.set_viewport_size({"width": 390, "height": 900})

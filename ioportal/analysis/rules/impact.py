@@ -34,10 +34,9 @@ IMPACT = Rule(
     version=5,
     title="Slows down other jobs",
     meaning=(
-        "While the job kept a metadata server busy, RPCs of other users took several times as "
-        "long as usual, which added up to a minute or more. The impact is how many seconds less "
-        "they would have waited without the job. On a server with few other users, even a storm "
-        "causes little waiting."
+        "While the job kept a metadata server busy, RPCs of other users took much longer than "
+        "usual. The impact is how much longer these users waited in total because of the job. On "
+        "a server with few other users, even a storm causes little waiting."
     ),
     subject=Subject.JOB,
     source=Source.IMPACT,

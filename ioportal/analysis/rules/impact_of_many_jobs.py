@@ -44,9 +44,8 @@ IMPACT_OF_MANY_JOBS = Rule(
     title="Many jobs slow down others",
     meaning=(
         "While the jobs of one application of a user, one user or one project kept a metadata "
-        "server busy, RPCs of others took several times as long as usual, which added up to a "
-        "minute or more. No single job has half of the impact. The narrowest group with at least "
-        "half of it is flagged."
+        "server busy, RPCs of others took much longer than usual. No single job has half of the "
+        "impact. The narrowest group with at least half of it is flagged."
     ),
     subject=Subject.USER,
     source=Source.IMPACT,

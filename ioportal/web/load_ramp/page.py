@@ -79,7 +79,7 @@ class Shown:
             self.metric.name,
             self.metric.title,
             unit,
-            f"{self.metric.formula}. {self.metric.caveat}",
+            f"Formula: {self.metric.formula}. {self.metric.caveat}",
             Style.LINES,
             {"median": "median"},
         )

@@ -217,7 +217,8 @@ def chart_of(metric: Metric) -> Chart:
         metric.name,
         metric.title,
         str(metric.unit),
-        f"{metric.formula} ({metric.source}). All jobs started in each interval{exception}.",
+        f"Formula: {metric.formula} ({metric.source}). All jobs started in each "
+        f"interval{exception}.",
         Style.LINES,
         {"median": "median", "p90": "p90"},
     )

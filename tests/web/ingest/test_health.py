@@ -91,7 +91,10 @@ def test_sending_sources_are_healthy(as_staff, sent):
 
     DirtyEvidence.objects.create(job_id=1)
     page = words_of(as_staff.get("/ingest/health/"))
-    assert "All sources are sending. No work is overdue. Pending: 1 jobs for evaluation" in page
+    assert (
+        "All sources are sending. No work is overdue. Pending: jobs for evaluation: 1, the oldest"
+        in page
+    )
     assert set(troubles(report).values()) == {""}
 
 
@@ -145,7 +148,7 @@ def test_a_backlog_is_reported(as_staff, trace):
 
     page = words_of(as_staff.get("/ingest/health/"))
 
-    assert "Backlog: 1 traces waiting for attribution" in page
+    assert "Backlog of traces for attribution: 1, the oldest since" in page
     assert "check that worker and beat are running" in page
 
 
@@ -153,7 +156,9 @@ def test_a_backlog_counts_each_job_once(as_staff):
     for _ in range(3):
         DirtyEvidence.objects.create(job_id=7, created_at=datetime.now(UTC) - timedelta(minutes=3))
 
-    assert "Backlog: 1 jobs waiting for evaluation" in words_of(as_staff.get("/ingest/health/"))
+    assert "Backlog of jobs for evaluation: 1, the oldest since" in words_of(
+        as_staff.get("/ingest/health/")
+    )
 
 
 def test_a_failing_stage_is_shown_with_its_error_and_remedy(as_staff, sent):

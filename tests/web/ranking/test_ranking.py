@@ -40,8 +40,12 @@ def test_the_smallest_node_hours_are_those_of_the_whole_run(as_staff, jobs):
 def test_a_ratio_shows_its_smallest_node_hours_and_unknown_jobs(as_staff, jobs, new_job):
     new_job({}, batch_id="unknown", owner="alice", node_count=4)
 
+    short = {"node_count": 8, "started_at": at("12:58:59")}  # about a minute
+    new_job({"opens": 1}, batch_id="short", owner="carol", ended_at=at("13:00"), **short)
+
     page = text_of(as_staff.get(f"/ranking/?by=opens&per=node_hour&{LAST_QUARTER}"))
 
+    assert "0.14" in words_of(as_staff.get(f"/ranking/?by=opens&{LAST_QUARTER}"))  # node-hours
     assert re.search('name="min_node_hours" value="1"', page)
     assert "1 (50 %)" in page
     assert "min_node_hours" not in re.findall(
