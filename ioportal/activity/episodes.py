@@ -72,7 +72,7 @@ def of_principals(
     principals: Collection[PrincipalKey],
     start: datetime,
     end: datetime,
-    until: Mapping[int, datetime] | None = None,
+    until: Mapping[int, datetime],
 ) -> list[Episode]:
     """Return the episodes of principals and groups in [start, end), largest impact first.
 
@@ -82,7 +82,6 @@ def of_principals(
         end: end of the range.
         until: the end at each server, if it is earlier (`latest_data.complete_until`).
     """
-    until = until or {}
     kinds, keys = zip(*principals, strict=True) if principals else ((), ())
     width = levels.IMPACT.width
     values: dict[str, Any] = {
