@@ -81,18 +81,20 @@ class _AccountingLoader:
 
     def _store_result(self, recorded: accounting.Recorded) -> None:
         self._changes += recorded.changes
-        latest = {
-            (conflict.job_id, conflict.reported_owner): conflict for conflict in recorded.conflicts
-        }
+        latest = {conflict.job_id: conflict for conflict in recorded.conflicts}
         OwnerConflict.objects.bulk_create(
             (
-                OwnerConflict(segment=self.segment, **asdict(conflict))
+                OwnerConflict(segment=self.segment, source_id=self._source_id, **asdict(conflict))
                 for conflict in latest.values()
             ),
             update_conflicts=True,
-            unique_fields=["job", "reported_owner"],
-            update_fields=["segment", "line", "differences"],
+            unique_fields=["job", "source"],
+            update_fields=["reported_owner", "segment", "line", "differences"],
         )
+
+    @property
+    def _source_id(self) -> int | None:
+        return self.segment.batch.source_id if self.segment.is_batch else None
 
     def _order(self) -> accounting.Order:
         """Return the order of the records: of a stream by batch, otherwise of loading."""
@@ -180,7 +182,7 @@ class JobsLoader(_AccountingLoader):
                 launches.with_columns(
                     launch=pl.concat_str("batch_id", pl.lit("."), "launch"), command="name"
                 ),
-                self.segment.batch.source_id if self.segment.is_batch else None,
+                self._source_id,
             )
 
 

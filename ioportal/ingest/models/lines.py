@@ -6,6 +6,7 @@ from django.db import models
 
 from ioportal.ingest.models.segment import Segment
 from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.site.models import Source
 
 
 class Reject(models.Model):
@@ -38,10 +39,11 @@ class AccountingRecord(models.Model):
 class OwnerConflict(models.Model):
     """A record that is not applied: of another owner, or of another source for an ended job.
 
-    An explicit correction resolves it.
+    The latest per job and source. An explicit correction resolves it.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="owner_conflicts")
+    source = models.ForeignKey(Source, models.CASCADE, null=True, related_name="+")  # null: a file
     reported_owner = models.CharField(max_length=64)
     segment = models.ForeignKey(Segment, models.CASCADE, related_name="owner_conflicts")
     line = models.BigIntegerField()
@@ -49,7 +51,9 @@ class OwnerConflict(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(name="owner_conflict", fields=["job", "reported_owner"])
+            models.UniqueConstraint(
+                name="owner_conflict", fields=["job", "source"], nulls_distinct=False
+            )
         ]
 
     def __str__(self) -> str:
