@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 from django.db import transaction
 from django.db.models import F
+from django.utils import timezone
 
 from ioportal.ingest.models import Sender, Stream
 from ioportal.ingest.refusals import Fenced, Refusal
@@ -30,6 +31,7 @@ _MISSED_POLLS: Final = 3  # tolerates a late or lost batch
 _SHORTEST_SILENCE: Final = timedelta(minutes=5)
 RETRY_S: Final = 60
 _LONGEST_PAUSE: Final = timedelta(seconds=190)  # of a waiting agent between attempts
+_RELEASE_LIFETIME: Final = timedelta(minutes=10)  # several attempts of a waiting agent
 RECENT: Final = timedelta(minutes=10)  # a second agent that tried within this time still runs
 _REASON_CHARACTERS: Final = 1_000
 
@@ -96,14 +98,18 @@ def _change(source: Source, manifest: Manifest, now: datetime) -> None:
 
 
 def _may_take_over(sender: Sender, source: Source, manifest: Manifest, now: datetime) -> bool:
-    """Return whether staff released the second agent, or the first was silent for long."""
+    """Return whether staff just released the second agent, or the first was silent for long."""
     assert sender.stream  # noqa: S101  (the caller checks it)
     identity = _identity(manifest)
-    if sender.released == identity:
+    if sender.released == identity and _is_released(sender, now):
         return True
     if sender.rival != identity or not sender.rival_since or not _is_heard(sender, now):
         return False
     return now - max(sender.stream.latest_at, sender.rival_since) > patience(source)
+
+
+def _is_released(sender: Sender, now: datetime) -> bool:
+    return sender.released_at is not None and now - sender.released_at <= _RELEASE_LIFETIME
 
 
 def _is_heard(sender: Sender, now: datetime) -> bool:
@@ -123,7 +129,7 @@ def _take_over(sender: Sender, source: Source, manifest: Manifest, now: datetime
         create_defaults={**facts, "started_at": now},
     )
     if before and not before.is_of(manifest):
-        sender.released = None
+        sender.released = sender.released_at = None
         log.warning(
             "agent_took_over", source=source.name, host=manifest.agent.host, before=before.host
         )
@@ -161,7 +167,7 @@ def _discarded(stream: Stream) -> Refusal:
 
 
 def release(source: Source, by: str, agent: UUID | None = None) -> str | None:
-    """Let the second agent take over with its next attempt.
+    """Let the second agent take over with its next attempt, within ten minutes.
 
     Args:
         source: of the batches.
@@ -175,8 +181,11 @@ def release(source: Source, by: str, agent: UUID | None = None) -> str | None:
     if agent:
         waiting = waiting.filter(rival=agent)
     sender = waiting.first()
+    if not sender:
+        return None
     # The update names the agent: another may wait by now.
-    if not sender or not waiting.filter(rival=sender.rival).update(released=sender.rival):
+    facts = {"released": sender.rival, "released_at": timezone.now()}
+    if not waiting.filter(rival=sender.rival).update(**facts):
         return None
     host = host_name(sender.rival_host)
     log.warning("fence_released", source=source.name, by=by, host=host, instance=str(sender.rival))

@@ -131,6 +131,15 @@ def test_staff_let_a_waiting_agent_take_over(deliver, client, sam, call):
     assert "The agent on mds1.example.org" in call("streams", "release", "mds1-trace")
 
 
+def test_a_release_expires(deliver, call):
+    deliver(FIRST)
+    deliver(OF_COPY)
+    call("streams", "release", "mds1-trace")
+    Sender.objects.update(released_at=F("released_at") - timedelta(minutes=11))
+
+    assert deliver(OF_COPY)[0] == 423
+
+
 def test_an_agent_keeps_its_source_when_it_is_updated(deliver):
     old = MDS1 | {"agent": {"host": "mds1.example.org"}}
 

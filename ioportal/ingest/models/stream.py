@@ -57,6 +57,7 @@ class Sender(models.Model):
     rival_since = models.DateTimeField(null=True)
     rival_at = models.DateTimeField(null=True)  # its latest attempt
     released = models.UUIDField(null=True)  # identity of the agent that staff let take over
+    released_at = models.DateTimeField(null=True)
 
     refusals = models.BigIntegerField(default=0)  # of deliveries, all times
     refused_at = models.DateTimeField(null=True)
