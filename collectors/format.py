@@ -57,6 +57,7 @@ class Format:
     agent_inputs: tuple[AgentInput, ...] = ()
     agent_table: Table | None = None  # of the agent's batches, if it differs
     has_local_times: bool = False
+    is_queue_view: bool = False  # accounting replaces the ends of jobs in it
     # Found in the first bytes of a file, and not in those of other formats of experiments.
     head: re.Pattern[bytes] | None = None
 

@@ -84,4 +84,5 @@ SQUEUE = Format(
     options=("cluster",),
     agent_inputs=("command",),
     has_local_times=True,
+    is_queue_view=True,
 )

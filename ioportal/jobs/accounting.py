@@ -2,27 +2,30 @@
 
 Records of one job may arrive in any order, repeatedly, and in several files. The record with the
 latest start, then the latest end, takes precedence; of records with equal times, the later one.
-The owner of a job, once known, changes only by an explicit correction. An ended job changes only by
-its own source, the agent that reported its end, or by a file: a stolen token rewrites no other job.
+The owner of a job, once known, changes only by an explicit correction. An ended job and its
+launches change only by its own source, the agent that reported its end, or by a file: a stolen
+token rewrites no other job. Accounting replaces an end that a view of the queue shows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from django.db import connection
 
 from collectors.batch import hostlists
+from collectors.formats import FORMATS
 from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Allocation, DirtyStatistics, Job, Launch
 from ioportal.jobs.precedence import precedence
 from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site import name_ids
+from ioportal.site.models import Source
 from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
@@ -44,6 +47,10 @@ _FACTS = (
     "nodes", "precedence",
 )  # fmt: skip
 _DERIVED = ("node_count", "precedence")
+_LAUNCH_FACTS = (
+    "started_at", "ended_at", "node_count", "nodes", "command", "exit_status", "exit_signal",
+)  # fmt: skip
+_CORRECTED = "z"  # begins the precedence of a correction with an end
 
 _SIZES = {  # maximum lengths in the database
     "launch": 64,
@@ -81,7 +88,7 @@ class Order:
         # A correction of a running job is valid until the record of its end.
         is_final = self.is_correction and row["ended_at"] is not None
         times = () if is_final else ("started_at", "ended_at")
-        return precedence(row, times, ("z" if self.is_correction else "s") + later)
+        return precedence(row, times, (_CORRECTED if self.is_correction else "s") + later)
 
 
 @dataclass(frozen=True)
@@ -103,9 +110,42 @@ class Recorded:
     conflicts: list[OwnerConflict]
 
 
+@dataclass(frozen=True)
+class _Writer:
+    """The source or file of records, and the jobs that it may change."""
+
+    source_id: int | None  # None: a file
+    queue_ids: frozenset[int]  # sources that view the queue of the cluster
+
+    @classmethod
+    def of_source(cls, cluster: Cluster, source_id: int | None) -> _Writer:
+        queues = Source.objects.filter(
+            cluster=cluster, format__in=[form.name for form in FORMATS if form.is_queue_view]
+        )
+        return cls(source_id, frozenset(queues.values_list("pk", flat=True)))
+
+    def may_change(self, job: Job) -> bool:
+        """Return whether the job runs, or its end is of a file, this source, or a queue view."""
+        return (
+            self.source_id is None
+            or job.ended_at is None
+            or job.source_id == self.source_id
+            or self._replaces(job)
+        )
+
+    def completes(self, before: Job, job: Job) -> bool:
+        """Return whether a record of accounting has the end of a job that a queue view showed."""
+        is_corrected = before.precedence.startswith(_CORRECTED)
+        return job.ended_at is not None and self._replaces(before) and not is_corrected
+
+    def _replaces(self, job: Job) -> bool:
+        return job.source_id in self.queue_ids and self.source_id not in self.queue_ids
+
+
 def record_jobs(cluster: Cluster, records: pl.DataFrame, order: Order) -> Recorded:
     """Store jobs from rows of `tables.JOBS` without launches, all with a submit time."""
     hold(Lock.ACCOUNTING)
+    writer = _Writer.of_source(cluster, order.source_id)
     rows = [row | {"precedence": order.precedence(row)} for row in _storable(records).to_dicts()]
     best: dict[_Identity, dict[str, Any]] = {}
     owners: dict[_Identity, str] = {}  # the first known owner
@@ -120,17 +160,20 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame, order: Order) -> Record
     conflicts = []
     for identity, row in best.items():
         job, before = _job(cluster, row), stored.get(identity)
-        if before and row["precedence"] <= before.precedence and not order.is_correction:
+        is_later = before is None or row["precedence"] > before.precedence
+        if before and not (is_later or order.is_correction or writer.completes(before, job)):
             continue
-        # A batch id runs once at a time: a new run during another one would take its operations.
-        same = [before] if before else _overlapping(job, runs[identity[:2]])
-        if other := next((run for run in same if _is_protected(run, order.source_id)), None):
+        # A batch id runs once at a time: a run during another one would take its operations.
+        affected = [*([before] if before else []), *_overlapping(job, runs[identity[:2]])]
+        if other := next((run for run in affected if not writer.may_change(run)), None):
             ids[identity] = other.pk
             if differences := _differences(other, job):
                 conflicts.append(OwnerConflict(other.pk, row["line"], job.owner, differences))
             continue
-        # A file repairs the records of a source, which may repair them again.
-        job.source_id = order.source_id or (before.source_id if before else None)
+        # A file repairs the records of a source, which may repair them again, but no queue view.
+        job.source_id = order.source_id
+        if before and order.source_id is None and before.source_id not in writer.queue_ids:
+            job.source_id = before.source_id
         owner = (before.owner if before else "") or owners[identity]
         if not (order.is_correction and job.owner):
             if job.owner not in {"", owner}:
@@ -138,13 +181,15 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame, order: Order) -> Record
                 job.project = before.project if before else job.project
             job.owner = owner
         if before and _facts(job) == _facts(before):
-            before.precedence = job.precedence
+            before.precedence, before.source_id = job.precedence, job.source_id
             unchanged_jobs.append(before)
         else:
             updated.append(job)
     # Records that repeat a running job's facts are frequent, and its end follows.
     Job.objects.bulk_update(
-        [job for job in unchanged_jobs if job.ended_at], ["precedence"], batch_size=_BATCH
+        [job for job in unchanged_jobs if job.ended_at],
+        ["precedence", "source"],
+        batch_size=_BATCH,
     )
     Job.objects.bulk_create(
         updated,
@@ -154,7 +199,12 @@ def record_jobs(cluster: Cluster, records: pl.DataFrame, order: Order) -> Record
         update_fields=(*_FACTS, "source"),
     )
     ids |= {_job_identity(job): job.pk for job in [*stored.values(), *updated]}
-    relinked = _link_launches(cluster, {job.batch_id for job in updated})
+    relinked = _relink_launches(
+        cluster,
+        {job.batch_id for job in updated},
+        _by_id((stored | {_job_identity(job): job for job in updated}).values()),
+        writer,
+    )
     unchanged = Job.objects.filter(pk__in=relinked.difference(job.pk for job in updated))
     changes = _allocate(
         cluster,
@@ -184,11 +234,8 @@ def record_launches(
             jobs another agent reports.
     """
     hold(Lock.ACCOUNTING)
+    writer = _Writer.of_source(cluster, source_id)
     rows = _storable(records).to_dicts()
-    batch_ids = {row["batch_id"] for row in rows} - {""}
-    jobs = _stored_jobs(cluster, batch_ids).values()
-    runs = _by_id(jobs) if source_id else {}
-    conflicts = []
     launches = {
         (launch.name, launch.batch_id, launch.array_index): launch
         for batch in _batches(sorted({row["launch"] for row in rows}))
@@ -196,39 +243,45 @@ def record_launches(
     }
     # Truncated lines without a batch id belong to the launch of the same name.
     identities = {name: (name, batch_id, index) for name, batch_id, index in launches if batch_id}
+    batch_ids = {row["batch_id"] for row in rows} | {batch_id for _, batch_id, _ in launches}
+    jobs = _stored_jobs(cluster, batch_ids - {""}).values()
+    runs = _by_id(jobs)
+    jobs_by_pk = {job.pk: job for job in jobs}
+    conflicts = []
     replaced = []
+    relinked: set[int] = set()
     for row in rows:
         identity = (row["launch"], row["batch_id"], row["array_index"])
-        job = _launching(row, runs.get(identity[1:], ()))
-        if job and _is_protected(job, source_id):
-            if identity not in launches or launches[identity].nodes != row["nodes"]:
-                conflicts.append(OwnerConflict(job.pk, row["line"], job.owner, "launches"))
-            continue
         truncated = (row["launch"], "", "")
         if identity == truncated:
             identity = identities.get(row["launch"], truncated)
-        else:
+        before = launches.get(identity) or launches.get(truncated)
+        launch = copy(before) if before else Launch(cluster=cluster, name=identity[0])
+        launch.batch_id, launch.array_index = identity[1:]
+        launch.job = _launching(_merged(launch, row), runs)
+        linked = jobs_by_pk.get(before.job_id) if before and before.job_id else None
+        affected = [job for job in (linked, launch.job) if job]
+        if locked := next((job for job in affected if not writer.may_change(job)), None):
+            if before is None or _launch_facts(launch) != _launch_facts(before):
+                conflicts.append(OwnerConflict(locked.pk, row["line"], locked.owner, "launches"))
+            continue
+        if linked != launch.job:
+            relinked |= {job.pk for job in affected}
+        if identity != truncated:
             identities[row["launch"]] = identity
-            if truncated in launches and identity not in launches:
-                launch = launches[identity] = launches.pop(truncated)
-                replaced.append(launch.pk)
-                launch.pk, launch.batch_id, launch.array_index = None, *identity[1:]
-        launch = launches.get(identity) or Launch(
-            cluster=cluster, name=identity[0], batch_id=identity[1], array_index=identity[2]
-        )
-        launches[identity] = _merged(launch, row)
+            if before and before is launches.get(truncated):
+                del launches[truncated]
+                replaced.append(before.pk)
+                launch.pk = None
+        launches[identity] = launch
     Launch.objects.filter(pk__in=replaced).delete()
     Launch.objects.bulk_create(
         [launches[identity] for identity in sorted(launches)],
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["cluster", "name", "batch_id", "array_index"],
-        update_fields=(
-            "started_at", "ended_at", "node_count", "nodes", "command", "exit_status",
-            "exit_signal",
-        ),
-    )  # fmt: skip
-    relinked = _link_launches(cluster, batch_ids)
+        update_fields=(*_LAUNCH_FACTS, "job"),
+    )
     changes = _allocate(
         cluster,
         [(job, job) for job in jobs if not job.nodes or job.pk in relinked],
@@ -281,11 +334,6 @@ def _differences(stored: Job, job: Job) -> str:
     )
 
 
-def _is_protected(job: Job, source_id: int | None) -> bool:
-    """Whether a source may not change a job, because another source or a file ended it."""
-    return source_id is not None and job.ended_at is not None and job.source_id != source_id
-
-
 def _by_id(jobs: Iterable[Job]) -> dict[tuple[str, str], list[Job]]:
     runs: dict[tuple[str, str], list[Job]] = defaultdict(list)
     for job in jobs:
@@ -305,13 +353,19 @@ def _overlapping(job: Job, runs: Iterable[Job]) -> list[Job]:
     ]
 
 
-def _launching(row: dict[str, Any], runs: Iterable[Job]) -> Job | None:
-    """Return the job that a launch is linked to, as in `_LINK`."""
-    began = row["started_at"] or row["ended_at"]
+def _launching(launch: Launch, runs: dict[tuple[str, str], list[Job]]) -> Job | None:
+    """Return the job of a launch: ids repeat, so it is the latest run that began before it."""
+    began = launch.started_at or launch.ended_at
     earlier = [
-        run for run in runs if began and run.started_at and run.started_at <= began + _LINK_MARGIN
+        run
+        for run in runs.get((launch.batch_id, launch.array_index), ())
+        if began and run.started_at and run.started_at <= began + _LINK_MARGIN
     ]
     return max(earlier, key=lambda run: run.started_at or OPEN_END, default=None)
+
+
+def _launch_facts(launch: Launch) -> list[object]:
+    return [getattr(launch, name) for name in _LAUNCH_FACTS]
 
 
 def _stored_jobs(cluster: Cluster, batch_ids: Collection[str]) -> dict[_Identity, Job]:
@@ -347,33 +401,27 @@ def _merged(launch: Launch, row: dict[str, Any]) -> Launch:
     return launch
 
 
-_LINK = """
-WITH linked AS (
-    SELECT l.id, l.job_id AS before, (
-        SELECT j.id FROM jobs_job j
-        WHERE j.cluster_id = l.cluster_id AND j.batch_id = l.batch_id
-            AND j.array_index = l.array_index
-            AND j.started_at <= coalesce(l.started_at, l.ended_at) + make_interval(secs => %s)
-        ORDER BY j.started_at DESC LIMIT 1
-    ) AS after
-    FROM jobs_launch l
-    WHERE l.cluster_id = %s AND l.batch_id = ANY(%s)
-)
-UPDATE jobs_launch l SET job_id = linked.after
-FROM linked
-WHERE l.id = linked.id AND linked.before IS DISTINCT FROM linked.after
-RETURNING linked.before, linked.after
-"""
-
-
-def _link_launches(cluster: Cluster, batch_ids: Collection[str]) -> set[int]:
-    """Link launches to jobs: ids repeat, so the latest job that began before a launch is linked.
-
-    Returns the jobs whose launches changed.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(_LINK, [_LINK_MARGIN.total_seconds(), cluster.pk, sorted(batch_ids)])
-        return {job_id for row in cursor.fetchall() for job_id in row if job_id}
+def _relink_launches(
+    cluster: Cluster,
+    batch_ids: Collection[str],
+    runs: dict[tuple[str, str], list[Job]],
+    writer: _Writer,
+) -> set[int]:
+    """Link the launches of changed runs; return the jobs whose launches changed."""
+    jobs_by_pk = {job.pk: job for jobs in runs.values() for job in jobs}
+    moved, relinked = [], set()
+    for batch in _batches(sorted(batch_ids)):
+        for launch in Launch.objects.filter(cluster=cluster, batch_id__in=batch).defer(
+            "nodes", "command"
+        ):
+            linked = jobs_by_pk.get(launch.job_id) if launch.job_id else None
+            launch.job = _launching(launch, runs)
+            affected = [job for job in (linked, launch.job) if job]
+            if linked != launch.job and all(map(writer.may_change, affected)):
+                moved.append(launch)
+                relinked |= {job.pk for job in affected}
+    Launch.objects.bulk_update(moved, ["job"], batch_size=_BATCH)
+    return relinked
 
 
 def _allocate(

@@ -152,6 +152,25 @@ def test_jobs_in_batches_give_the_same_tables_as_in_files(
     assert reconcile() == "2 segments reconcile."
 
 
+def _job(line, run):
+    batch_id, _, step = run.batch_id.partition(".")
+    return {
+        "line": line, "cluster": run.cluster, "batch_id": batch_id, "array_index": "",
+        "launch": step, "name": run.name, "user": run.user, "project": run.project,
+        "queue": run.queue, "state": "completed" if run.end else "running",
+        "exit_status": 0, "exit_signal": 0,
+        "submitted_at": at(run.submit), "started_at": at(run.start),
+        "ended_at": run.end and at(run.end), "node_count": run.node_count,
+        "core_count": run.cores, "cpu_s": 3_600.0, "time_limit_s": None, "nodes": run.nodes,
+    }  # fmt: skip
+
+
+def _launch(start, end):
+    """The record of a launch of job 77."""
+    row = _job(1, Run("77.0", nodes="n9"))
+    return row | {"started_at": start and at(start), "ended_at": end and at(end)}
+
+
 @pytest.mark.parametrize("order", list(permutations([1, 2, 3])))
 def test_the_latest_batch_decides_in_any_order_of_delivery(deliver, queries, order):
     runs = {sequence: Run("77", nodes=f"n{sequence}") for sequence in order}
@@ -226,6 +245,74 @@ def test_an_ended_job_is_repaired_by_its_own_source_and_by_files(deliver, logs, 
     assert not queries("SELECT 1 FROM ingest_ownerconflict")
 
 
+def test_a_queued_run_does_not_start_during_an_ended_one(deliver, queries):
+    deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), "anvil-jobs")
+    taken = _job(1, Run("77", submit="11:01", start="12:30", user="mallory"))
+    queued = taken | {"started_at": None, "ended_at": None, "state": "pending"}
+
+    for sequence, row in enumerate([queued, taken], start=1):
+        assert deliver(new_batch(sequence, "jobs", [row]), "anvil-queue")[0] == 202
+
+    started = "SELECT owner FROM jobs_job WHERE started_at IS NOT NULL"
+    assert queries(started) == [("alice",)]
+    assert queries("SELECT reported_owner FROM ingest_ownerconflict") == [("mallory",)]
+
+
+@pytest.mark.parametrize(
+    "taken",
+    [
+        _launch("08:00", "13:00"),
+        _launch(None, "08:00"),
+        _launch(None, None),
+        _launch("08:00", None),
+        # A run that begins at the end; launches of the minutes before it may be of either clock.
+        _job(1, Run("77", submit="11:01", nodes="", user="mallory", start="13:00", end="13:01")),
+    ],
+)
+def test_a_launch_of_an_ended_job_stays(deliver, queries, taken):
+    rows = [_job(1, Run("77", nodes="")), _job(2, Run("77.0", start="12:56", nodes="n[1-2]"))]
+    assert deliver(new_batch(1, "jobs", rows), "anvil-jobs")[0] == 202
+    before = contents.rows("jobs_launch", "jobs_allocation")
+
+    assert deliver(new_batch(1, "jobs", [taken]), "anvil-queue")[0] == 202
+
+    assert contents.rows("jobs_launch", "jobs_allocation") == before
+    expected = [("launches",)] if taken["launch"] else []
+    assert queries("SELECT differences FROM ingest_ownerconflict") == expected
+
+
+def test_a_job_has_one_conflict_per_source(deliver, queries):
+    deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), "anvil-jobs")
+    for sequence in (1, 2):
+        rows = [
+            _job(line, Run("77", submit=f"11:0{line}", user=f"mallory{sequence}{line}"))
+            for line in (1, 2)
+        ]
+        assert deliver(new_batch(sequence, "jobs", rows), "anvil-queue")[0] == 202
+
+    assert queries("SELECT reported_owner FROM ingest_ownerconflict") == [("mallory22",)]
+
+
+@pytest.mark.parametrize(
+    "early", [{"ended_at": at("12:01")}, {"started_at": at("12:30"), "ended_at": at("14:00")}]
+)
+@pytest.mark.parametrize("by", ["anvil-jobs", "file"])
+def test_accounting_replaces_an_end_in_the_queue(deliver, logs, ingest, queries, early, by):
+    end = _job(1, Run("77", nodes="n9")) | {"exit_status": None, "cpu_s": None} | early
+    assert deliver(new_batch(1, "jobs", [end]), "anvil-queue")[0] == 202
+
+    if by == "file":
+        ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
+    else:
+        deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), by)
+    deliver(new_batch(2, "jobs", [end | {"ended_at": at("15:00")}]), "anvil-queue")
+
+    facts = "SELECT started_at, ended_at, nodes, exit_status, cpu_s FROM jobs_job"
+    assert queries(facts) == [(at("12:00"), at("13:00"), "n1", 0, 3600.0)]
+    conflicts = "SELECT s.name FROM ingest_ownerconflict c JOIN site_source s ON s.id = c.source_id"
+    assert queries(conflicts) == [("anvil-queue",)]
+
+
 def test_sources_that_agree_are_no_conflict(deliver, queries):
     for source in ("anvil-queue", "anvil-jobs", "anvil-queue"):
         for sequence, run in enumerate([Run("77").running(), Run("77"), Run("77")], start=1):
@@ -266,19 +353,6 @@ def test_text_of_records_may_contain_any_characters(deliver, queries):
 
     assert deliver(new_batch(1, "jobs", [_job(1, Run("77")) | unusual]), "anvil-jobs")[0] == 202
     assert queries("SELECT left(name, 3), owner FROM jobs_job") == [("a\ufffdb", "\U0001f41f")]
-
-
-def _job(line, run):
-    batch_id, _, step = run.batch_id.partition(".")
-    return {
-        "line": line, "cluster": run.cluster, "batch_id": batch_id, "array_index": "",
-        "launch": step, "name": run.name, "user": run.user, "project": run.project,
-        "queue": run.queue, "state": "completed" if run.end else "running",
-        "exit_status": 0, "exit_signal": 0,
-        "submitted_at": at(run.submit), "started_at": at(run.start),
-        "ended_at": run.end and at(run.end), "node_count": run.node_count,
-        "core_count": run.cores, "cpu_s": 3_600.0, "time_limit_s": None, "nodes": run.nodes,
-    }  # fmt: skip
 
 
 # -- counter differences ----------------------------------------------------------------------
