@@ -348,6 +348,18 @@ def test_invalid_records_are_refused(deliver, changes, code):
     assert (status, answer["code"]) == (422, code)
 
 
+def test_a_batch_of_too_many_hosts_is_refused(deliver, queries):
+    rows = [
+        _job(line, Run(str(line), nodes="n[1-180000]", node_count=180_000)) for line in (1, 2, 3)
+    ]
+
+    status, answer = deliver(new_batch(1, "jobs", rows), "anvil-jobs")
+
+    assert (status, answer["code"]) == (422, "refused")
+    assert "its records name 540,000 hosts, more than 500,000" in answer["detail"]
+    assert not queries("SELECT 1 FROM jobs_job")
+
+
 def test_text_of_records_may_contain_any_characters(deliver, queries):
     unusual = {"name": "a\x00b" * 500, "user": "\U0001f41f", "queue": "'; DROP TABLE jobs_job; --"}
 

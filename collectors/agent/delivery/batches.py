@@ -9,15 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
 
+from collectors.batch import hostlists
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, Parsed
 from collectors.tables import REJECTS, Table
 
 ROWS_TYPE = "application/vnd.apache.arrow.stream"
 BATCH_ROWS = 100_000  # maximum
+BATCH_HOSTS = hostlists.NODES_MAX  # maximum in the host lists of its rows
 REJECTS_SHOWN = 20  # per batch; all rejects are counted
 REASONS_COUNTED = 100
 
@@ -80,7 +83,20 @@ def batches(
     The first batch has the account, the coverage and the rejects.
     """
     whole = Parsed.joined(table, parts)
-    rows = whole.table
-    yield Batch(table.name, rows.head(BATCH_ROWS), whole.account, coverage, whole.rejects)
-    for rest in rows.slice(BATCH_ROWS).iter_slices(BATCH_ROWS):
-        yield Batch(table.name, rest, Account(), (), REJECTS.empty())
+    first, *others = list(_slices(whole.table)) or [whole.table]
+    yield Batch(table.name, first, whole.account, coverage, whole.rejects)
+    for rows in others:
+        yield Batch(table.name, rows, Account(), (), REJECTS.empty())
+
+
+def _slices(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    for part in rows.iter_slices(BATCH_ROWS):
+        starts, hosts = [0], 0
+        for index, nodes in enumerate(part["nodes"] if "nodes" in part.columns else ()):
+            size = hostlists.count(nodes)
+            hosts += size
+            if hosts > BATCH_HOSTS:
+                starts.append(index)
+                hosts = size
+        for start, end in pairwise([*starts, part.height]):
+            yield part[start:end]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ioportal.ingest.loading import Origin
 
 _FEW_HOSTS = 1_000  # not worth a refusal, if the number of nodes is wrong
+_BATCH_HOSTS = 500_000  # more than agents send; seconds of work, in which other records wait
 
 
 class _AccountingLoader:
@@ -39,6 +40,7 @@ class _AccountingLoader:
         self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
         self.segment = segment
         self._changes: list[accounting.Change] = []
+        self._hosts = 0
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the file."""
@@ -115,9 +117,9 @@ class _AccountingLoader:
         self.store_lines(records)
 
     def _check_hosts(self, records: pl.DataFrame) -> None:
-        """Refuse a host list that names more hosts than its record counts, before expansion."""
-        ranges = records.filter(pl.col("nodes").str.contains("[", literal=True))
-        for line, nodes, node_count in ranges.select("line", "nodes", "node_count").iter_rows():
+        """Refuse too many hosts before their expansion: more than counted, or in a whole batch."""
+        lists = records.filter(pl.col("nodes").str.contains(r"[\[,]"))
+        for line, nodes, node_count in lists.select("line", "nodes", "node_count").iter_rows():
             hosts = hostlists.count(nodes)
             if hosts > max(node_count or hosts, _FEW_HOSTS):
                 raise Refused(
@@ -125,6 +127,13 @@ class _AccountingLoader:
                     f"{node_count:,} nodes. Nothing was loaded. "
                     "Correct the host list or the number."
                 )
+            self._hosts += hosts
+        if self.segment.is_batch and self._hosts > _BATCH_HOSTS:
+            raise Refused(
+                f"{self.segment.name}: its records name {self._hosts:,} hosts, more than "
+                f"{_BATCH_HOSTS:,}. Nothing was loaded. Send them in several batches: a "
+                "current agent does."
+            )
 
     def extend(self, records: pl.DataFrame, *times: str) -> None:
         """Extend the time range of the segment."""

@@ -15,8 +15,9 @@ from collectors.agent.files.traces import TraceReader
 from collectors.agent.health import ERROR_AFTER_S, MISSING_AFTER_S, REPEAT_S, Health
 from collectors.agent.read_loop import ReadLoop
 from collectors.lustre import rpc_trace
+from collectors.parsed import Account, Parsed, reject_frame
 from collectors.source import Source
-from collectors.tables import RPC_WINDOWS
+from collectors.tables import JOBS, RPC_WINDOWS
 from tests.collectors.agent.conftest import TOKEN
 from tests.collectors.agent.traces import trace
 
@@ -47,6 +48,24 @@ def commit(spool, tmp_path):
         spool.commit(batches(RPC_WINDOWS, parts), {})
 
     return put
+
+
+@pytest.mark.parametrize(
+    ("lists", "heights"),
+    [
+        ([], [0]),
+        (["n[1-150000]", "m[1-50000]", "n1,n2"], [2, 1]),
+        (["", "n[1-200000]", "n[1-200000]", ""], [2, 2]),
+    ],
+)
+def test_batches_name_a_bounded_number_of_hosts(lists, heights):
+    rows = JOBS.frame([dict.fromkeys(JOBS.columns) | {"nodes": nodes} for nodes in lists])
+    parts = [Parsed(rows, reject_frame(()), Account(len(lists), len(lists)))]
+
+    split = list(batches(JOBS, parts))
+
+    assert [batch.rows.height for batch in split] == heights
+    assert [batch.account.lines for batch in split] == [len(lists), *[0] * (len(heights) - 1)]
 
 
 def test_a_delivery_reports_the_size_of_the_spool(commit, shipper, portal, spool):
