@@ -332,14 +332,14 @@ figures of it, always with its interval:
 - *share of work while slow*: the group's part of the work in these windows.
 
 Windows without impact have no figures and do not count. While an episode continues, its interval
-ends with the latest evaluated window with impact; once it is over, its figures no longer change. A
+ends with the latest complete window with impact; once it is over, its figures no longer change. A
 flag, a case and a mail quote the episode with the largest impact of the (worst) flag's job, host or
 group. The home page quotes, for each server, the user, process or host with the largest impact in
 the five minutes before the end of the evaluated data, with its worst episode that reaches these
 five minutes, and the job that causes at least 80 % of its impact; episodes are followed for a day
 back. *Evaluated until* is the end of the data that these figures include: windows that await
-attribution or evaluation come later. Older than a minute, they leave the state unknown. The ratio
-of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals)
+attribution or evaluation come later. Older than two minutes, they leave the state unknown. The
+ratio of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals)
 is of all RPCs, the cause's own included.
 
 ### Estimated impact
