@@ -20,7 +20,8 @@ slices/0000/    the stream, in steps of 30 seconds, as read by agents
 truth.json      harm and waste of every job, group of jobs and host
 
 Demand is drawn first: ordinary jobs, and jobs, groups and hosts of all strengths from harmless to a
-blocked server. A queueing server (`servers.fluid`) serves it. Harm is the waiting of others that
-would not be without the subject: the same demand is served again without it. No label depends on
-numbers of operations, except waste: operations that did nothing.
+blocked server. A queue of single requests (`servers.queueing`) serves it; trace and counters show
+these requests. Harm is the waiting of others that would not be without the subject: the same
+requests are served again without it. No label depends on numbers of operations, except waste:
+operations that did nothing.
 """

@@ -1,30 +1,37 @@
 """Harm: the waiting of others that would not be without a group of senders.
 
-The same demand is served again without the group. Harm is the time that the requests of all others
-spend at the server with the group, less their time without it. A user's own waiting is no harm.
+The same requests are served again without the group. Harm is the time that the requests of all
+others spend at the server with the group, less their time without it. A user's own waiting is no
+harm.
 
-On a server at its limit, every sender prolongs the waiting of the job that overloads it, and
-without any of them it would be below its limit. Such bystanders are not harmful: only minutes and
-queues count in which the group does a notable part of the work, and others would save a notable
-part of their waiting without it. A queue counts from the group's first request in it. In a queue,
-the waiting of users who are twice as busy as the group is their own doing.
+On a server at its limit, every sender prolongs the waiting for the job that overloads it, and
+without any of them it would be below its limit. Such bystanders are not harmful: only queues and
+minutes count in which the group does a notable part of the work, and others would save a notable
+part of their waiting without it. In a queue, the waiting of users who are twice as busy as the
+group is their own doing.
+
+Two storms may each block the server: without one of them, others wait as long. So a group's harm in
+a queue is also what it does alone to the calm load, the requests of all but the heavy groups. The
+larger harm counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.batch.jobs import Floats, Ints
 from simulator.clock import MINUTE_S
-from simulator.servers.fluid import Episode, Fluid
+from simulator.servers.queueing import Requests, Served, Server
 
-_NOTABLE = 0.2  # of the others' waiting in a minute, or in the whole time of a queue
+Bools = NDArray[np.bool_]
+
+_NOTABLE = 0.2  # of the others' waiting in a queue or minute
 _NOTABLE_WORK = 0.1  # of all work in it
 _BUSIER = 2.0  # work of another user in a queue / of the group: its waiting does not count
-_SCENARIOS = 64  # at once
-_IDLE_LOAD = 0.02  # a server with less load adds no waiting
 _LEAST_S = 1.0  # smaller harm is none
+_LEAST_WAITING_S = 0.2  # of all requests in a minute without a queue
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Harm:
 
     Args:
         waited_s: in total.
-        second: seconds in which it occurs, ascending; shape (n,).
+        second: seconds in which delayed requests were answered, ascending; shape (n,).
         reached_s: waiting until each of these seconds; shape (n,).
     """
 
@@ -65,121 +72,143 @@ class Suspect:
 
 @dataclass(frozen=True)
 class _Part:
-    """Harm and waiting of others, and work, in some seconds; arrays of shape (n,)."""
+    """Harm in a queue or minute, by the second in which others' requests were answered."""
 
     second: Ints
     harm_s: Floats
-    waiting_s: Floats
-    work_s: Floats  # of the group, on an idle server
-    all_work_s: Floats
-    period: Ints  # index of the minute or queue, from 0 on
-
-    def notable(self) -> tuple[Ints, Floats]:
-        """Return seconds and harm in periods in which the group is no bystander."""
-        harm_s, waiting_s, work_s, all_work_s = (
-            np.bincount(self.period, column)
-            for column in (self.harm_s, self.waiting_s, self.work_s, self.all_work_s)
-        )
-        notable = (harm_s > _NOTABLE * waiting_s) & (work_s > _NOTABLE_WORK * all_work_s)
-        is_notable = notable[self.period]
-        return self.second[is_notable], self.harm_s[is_notable]
 
 
-def measure(fluid: Fluid, suspects: Sequence[Suspect], owners: Ints) -> list[Harm]:
+def measure(
+    server: Server,
+    requests: Requests,
+    served: Served,
+    suspects: Sequence[Suspect],
+    owners: Ints,
+) -> list[Harm]:
     """Return the harm of each suspect.
 
     Args:
-        fluid: the server.
-        suspects: groups of its senders.
+        server: the server.
+        requests: all requests.
+        served: their service.
+        suspects: groups of senders.
         owners: number of the user of each sender; of a host, its own.
     """
     parts: list[list[_Part]] = [[] for _ in suspects]
-    _between_episodes(fluid, suspects, parts)
-    for episode in fluid.episodes:
-        _in_episode(fluid, episode, suspects, owners, parts)
+    for rows in _periods(requests, served):
+        period = _Period(server, requests.take(rows), _taken(served, rows), owners)
+        for n, part in period.harms(suspects):
+            parts[n].append(part)
     return [_total(part) for part in parts]
 
 
 def _total(parts: list[_Part]) -> Harm:
     if not parts:
         return NONE
-    second, harm_s = (
-        np.concatenate(column) for column in zip(*(part.notable() for part in parts), strict=True)
-    )
-    order = np.argsort(second, kind="stable")
-    reached_s = np.cumsum(harm_s[order])
-    if not len(order) or reached_s[-1] < _LEAST_S:
+    seconds = np.concatenate([part.second for part in parts])
+    second, inverse = np.unique(seconds, return_inverse=True)
+    harm_s = np.concatenate([part.harm_s for part in parts])
+    reached_s: Floats = np.cumsum(np.bincount(inverse, harm_s))
+    if reached_s[-1] < _LEAST_S:
         return NONE
-    return Harm(float(reached_s[-1]), second[order], reached_s)
+    return Harm(float(reached_s[-1]), second, reached_s)
 
 
-def _between_episodes(fluid: Fluid, suspects: Sequence[Suspect], parts: list[list[_Part]]) -> None:
-    """Add the harm in seconds without a queue, in which requests share the processors."""
-    is_calm = fluid.load > _IDLE_LOAD
-    for episode in fluid.episodes:
-        is_calm[episode.start : episode.end] = False
-    demand = fluid.demand
-    rows = np.flatnonzero(is_calm[demand.second])
-    rows = rows[np.argsort(demand.sender[rows], kind="stable")]
-    first = np.searchsorted(demand.sender[rows], np.arange(len(fluid.work_s) + 1))
-
-    def work_s(senders: Ints) -> Floats:
-        """Return the work of some senders in each second."""
-        mine = np.concatenate([rows[first[n] : first[n + 1]] for n in senders.tolist()])
-        total_s: Floats = np.bincount(
-            demand.second[mine], demand.work_s[mine], fluid.seconds
-        ).astype(float)
-        return total_s
-
-    for suspect, part in zip(suspects, parts, strict=True):
-        group_s = work_s(suspect.senders)
-        second = np.flatnonzero(group_s)
-        if not len(second):
-            continue
-        load = fluid.load[second]
-        without = load - group_s[second] / fluid.power
-        others_s = load * fluid.power - work_s(suspect.own)[second]  # on an idle server
-        waiting_s = fluid.waiting_s(load, others_s)
-        harm_s = waiting_s - fluid.waiting_s(without, others_s)
-        minute = (second - second[0]) // MINUTE_S
-        part.append(_Part(second, harm_s, waiting_s, group_s[second], load * fluid.power, minute))
+def _taken(served: Served, rows: Ints) -> Served:
+    return Served(
+        served.arrival_s[rows],
+        served.thread_s[rows],
+        served.turn_s[rows],
+        served.answer_s[rows],
+        [slice(0, len(rows))],
+    )
 
 
-def _in_episode(
-    fluid: Fluid,
-    episode: Episode,
-    suspects: Sequence[Suspect],
-    owners: Ints,
-    parts: list[list[_Part]],
-) -> None:
-    """Add the harm in a queue."""
-    is_here = np.zeros(len(fluid.work_s), dtype=bool)
-    is_here[episode.senders] = True
-    here = [n for n, suspect in enumerate(suspects) if is_here[suspect.senders].any()]
-    seconds = np.arange(episode.start, episode.end)
-    idle_s = episode.served * fluid.work_s[episode.senders]
-    owner = owners[episode.senders]
-    owner_s = np.bincount(owner, idle_s.sum(axis=0))[owner]
-    for begin in range(0, len(here), _SCENARIOS):
-        numbers = here[begin : begin + _SCENARIOS]
-        left_out = np.array([np.isin(episode.senders, suspects[n].senders) for n in numbers])
-        group_s = left_out @ idle_s.sum(axis=0)
-        is_busier = owner_s > _BUSIER * group_s[:, None]
-        own = np.array([np.isin(episode.senders, suspects[n].own) for n in numbers])
-        others = ~own & ~is_busier
-        without = fluid.delays_without(episode, left_out, others)
-        for n, absent, counted, delay_s in zip(numbers, left_out, others, without, strict=True):
-            others_s = episode.delay_s[:, counted].sum(axis=1)
-            waiting_s = others_s - idle_s[:, counted].sum(axis=1)
-            work_s = idle_s[:, absent].sum(axis=1)
-            since = slice(int(np.argmax(work_s > 0)), None)  # before, nobody waits for the group
-            parts[n].append(
-                _Part(
-                    seconds[since],
-                    (others_s - delay_s)[since],
-                    waiting_s[since],
-                    work_s[since],
-                    idle_s.sum(axis=1)[since],
-                    np.zeros_like(seconds[since]),
-                )
-            )
+def _periods(requests: Requests, served: Served) -> Iterator[Ints]:
+    """Yield the requests of each queue, and of each minute in which requests wait without one."""
+    calm = np.ones(len(requests), dtype=bool)
+    for queue in served.queues:
+        calm[queue] = False
+        yield np.arange(queue.start, queue.stop)
+    rows = np.flatnonzero(calm)
+    minute = (requests.demand_s[rows] // MINUTE_S).astype(np.int64)
+    waiting_s = np.bincount(minute, served.turn_s[rows] - served.arrival_s[rows])
+    for n in np.flatnonzero(waiting_s >= _LEAST_WAITING_S).tolist():
+        first, after = np.searchsorted(minute, [n, n + 1])
+        yield rows[first:after]
+
+
+class _Period:
+    """Requests of a queue or minute."""
+
+    def __init__(self, server: Server, requests: Requests, served: Served, owners: Ints) -> None:
+        self._server = server
+        self._requests = requests
+        self._served = served
+        self._owners = owners
+        self._work_s = np.bincount(requests.sender, requests.idle_s, len(owners))
+        self._services: dict[bytes, tuple[Ints, Served]] = {}
+
+    def harms(self, suspects: Sequence[Suspect]) -> Iterator[tuple[int, _Part]]:
+        """Yield the number and the harm of each harmful suspect."""
+        work_s = np.array([self._work_s[suspect.senders].sum() for suspect in suspects])
+        notable = np.flatnonzero(work_s > _NOTABLE_WORK * self._work_s.sum()).tolist()
+        is_heavy = self._heavy([suspects[n] for n in notable])
+        owner_s = np.bincount(self._owners, self._work_s)[self._owners]
+        for n in notable:
+            group, own = (self._mask(each) for each in (suspects[n].senders, suspects[n].own))
+            others = ~own & (owner_s <= _BUSIER * work_s[n])
+            everyone = np.ones_like(group)
+            parts = [
+                self._difference(everyone, ~group, others),
+                self._difference(~is_heavy | group, ~is_heavy & ~group, others),
+            ]
+            known = [part for part in parts if part is not None]
+            if known:
+                yield n, max(known, key=lambda part: part.harm_s.sum())
+
+    def _mask(self, senders: Ints) -> Bools:
+        mask = np.zeros(len(self._owners), dtype=bool)
+        mask[senders] = True
+        return mask
+
+    def _heavy(self, groups: Sequence[Suspect]) -> Bools:
+        """Return the senders of all groups with much work beyond that of their heavy parts."""
+        is_heavy = np.zeros(len(self._owners), dtype=bool)
+        for group in sorted(groups, key=lambda group: len(group.senders)):
+            light = group.senders[~is_heavy[group.senders]]
+            if self._work_s[light].sum() > _NOTABLE_WORK * self._work_s.sum():
+                is_heavy[light] = True
+        return is_heavy
+
+    def _difference(self, present: Bools, without: Bools, others: Bools) -> _Part | None:
+        """Return others' time with some senders less that without a group; None: not notable."""
+        rows, served = self._service(present)
+        rows_without, served_without = self._service(without)
+        sender = self._requests.sender
+        counted, counted_without = (
+            others[sender[each]] & without[sender[each]] for each in (rows, rows_without)
+        )
+        answer_s, arrival_s = served.answer_s[counted], served.arrival_s[counted]
+        harm_s = (answer_s - arrival_s) - (served_without.answer_s - served_without.arrival_s)[
+            counted_without
+        ]
+        begun_s = self._requests.demand_s[rows][~without[sender[rows]]].min(initial=np.inf)
+        since = self._requests.demand_s[rows][counted] >= begun_s  # before, nobody waits for it
+        waiting_s = (served.turn_s[counted] - arrival_s)[since].sum()
+        if not harm_s.sum() > _NOTABLE * waiting_s:
+            return None
+        second, inverse = np.unique(answer_s.astype(np.int64), return_inverse=True)
+        by_second: Floats = np.bincount(inverse, harm_s).astype(float)
+        return _Part(second, by_second)
+
+    def _service(self, present: Bools) -> tuple[Ints, Served]:
+        """Return the requests of some senders, and their service without the others."""
+        present = present & (self._work_s > 0)
+        key = present.tobytes()
+        if key not in self._services:
+            rows = np.flatnonzero(present[self._requests.sender])
+            is_all = len(rows) == len(self._requests)
+            served = self._served if is_all else self._server.serve(self._requests.take(rows))
+            self._services[key] = rows, served
+        return self._services[key]

@@ -9,12 +9,14 @@ from simulator.labelled.cast import BEFORE_S, STREAM_S, Actor
 from simulator.labelled.hosts import Host
 from simulator.labelled.play import between
 from simulator.randomness import stream
+from simulator.servers.queueing import Discipline
 
 _DAY = local(2017, 9, 4)
 _DAYS = 300  # range of the seeds' dates
 _CAPACITIES_PER_S = (5_000, 60_000)
 _TIMED, _UNTIMED = "2.15.3", "2.12.9"
 _UNTIMED_SHARE = 0.3  # of the sites
+_DISCIPLINES = {Discipline.FIFO: 0.5, Discipline.SHARING: 0.25, Discipline.ROUND_ROBIN: 0.25}
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Scene:
         seed: seed of all random values.
         opened: start of the stream.
         capacity_per_s: of the metadata server, requests of the usual mix.
+        discipline: order of its service in queues.
         version: Lustre version of the servers.
         has_uids: whether job ids carry the user id.
         failover: time at which the servers restart; None: never.
@@ -35,6 +38,7 @@ class Scene:
     seed: int
     opened: int
     capacity_per_s: float
+    discipline: Discipline
     version: str
     has_uids: bool
     failover: int | None
@@ -63,6 +67,7 @@ class Scene:
             seed,
             opened,
             capacity_per_s,
+            _discipline(seed),
             version,
             has_uids,
             at if fails_over else None,
@@ -84,3 +89,8 @@ class Scene:
     def senders(self) -> list[Source]:
         """Return all senders: jobs, then hosts."""
         return [actor.source for actor in self.actors] + [host.source for host in self.hosts]
+
+
+def _discipline(seed: int) -> Discipline:
+    chance = stream(seed, "labelled: discipline")
+    return list(_DISCIPLINES)[int(chance.choice(len(_DISCIPLINES), p=[*_DISCIPLINES.values()]))]

@@ -1,144 +1,155 @@
-"""Service of a scene's demand by the metadata server."""
+"""Service of a scene's demand by the metadata server: single requests, and what counts them."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from simulator.activity import MDT_KINDS, OPEN, Burst, Source
-from simulator.batch.jobs import Floats, Ints
+from simulator.activity import MDT_KINDS, OPEN, RENAME, RENAMES, Source
+from simulator.batch.jobs import Ints
 from simulator.clock import MICROSECONDS
+from simulator.labelled import answered
+from simulator.labelled.answered import FAILED_OPENS, Answered, Operations
 from simulator.labelled.scene import Scene
+from simulator.randomness import stream
 from simulator.servers import mds, trace
-from simulator.servers.counters import NEVER
-from simulator.servers.fluid import Demand, Fluid
+from simulator.servers.queueing import Requests, Served, Server
+from simulator.servers.trace import OPCODE_OF_KIND
+
+Bools = NDArray[np.bool_]
 
 _IN_FLIGHT_PER_CLIENT = 8  # Lustre's max_rpcs_in_flight
-_PIECE_S = 5  # of delayed activity
-# Service time of each kind of operation on an idle server; 0: part of another request.
-_WORK_S = np.array(
-    [
-        mds.mean_us(trace.OPCODE_OF_KIND[kind]) / MICROSECONDS
-        if kind in trace.OPCODE_OF_KIND
-        else 0.0
-        for kind in MDT_KINDS
-    ]
+_MKNOD = MDT_KINDS.index("mknod")
+_IDLE_S = np.array(
+    [mds.mean_us(OPCODE_OF_KIND.get(kind, mds.LDLM_ENQUEUE)) / MICROSECONDS for kind in MDT_KINDS]
 )
-IS_REQUEST = _WORK_S > 0
 
 
 @dataclass(frozen=True)
 class Service:
-    """The server's work; times are epoch seconds.
+    """The server's work.
 
     Args:
-        begun: the first second.
-        fluid: the server.
-        sources: the served operations of each sender.
-        wait_s: time of a request before service, by second.
-        stretch: service time / service time on an idle server, by second.
-        done: operations done before each second and at the end; shape (seconds + 1, MDT_KINDS).
-        counted: the same without failed opens.
+        begun: the first epoch second; times count from it.
+        server: the server.
+        requests: all requests.
+        opcode: of each request.
+        kind: of the operation of each, index into MDT_KINDS; -1: none.
+        served: their service.
+        in_order: rows of the requests that are answered until the stream ends, in this order.
+        operations: operations of these requests.
+        sources: the senders with these operations.
     """
 
     begun: int
-    fluid: Fluid
-    sources: list[Source]
-    wait_s: Floats
-    stretch: Floats
-    done: Ints
-    counted: Ints
+    server: Server
+    requests: Requests
+    opcode: Ints
+    kind: Ints
+    served: Served
+    in_order: Ints
+    operations: Operations
+    sources: list[Answered]
 
     @classmethod
     def serve(cls, scene: Scene) -> "Service":
         """Serve the demand of a scene."""
-        senders = scene.senders
-        begun, seconds = scene.begun, scene.closed - scene.begun
-        in_flight = np.array([_IN_FLIGHT_PER_CLIENT * len(s.clients) for s in senders], dtype=float)
-        fluid = Fluid(_demand(senders, begun, seconds), seconds, in_flight, scene.capacity_per_s)
-        wait_s, stretch = fluid.service(fluid.queue_s(fluid.load))
-        for episode in fluid.episodes:
-            wait_s[episode.start : episode.end] = episode.wait_s
-            stretch[episode.start : episode.end] = episode.stretch
-        queued = {n for episode in fluid.episodes for n in episode.senders.tolist()}
-        sources = [
-            _delayed(source, begun, _served_requests(fluid, n)) if n in queued else source
-            for n, source in enumerate(senders)
-        ]
-        done, counted = (_sums(sources, begun, seconds, failures) for failures in (NEVER, 0))
-        return cls(begun, fluid, sources, wait_s, stretch, done, counted)
-
-
-def _sums(sources: list[Source], begun: int, seconds: int, failures_until: int) -> Ints:
-    """Return the operations of all sources that were counted before each second."""
-    each = np.zeros((seconds + 1, len(MDT_KINDS)), dtype=np.int64)
-    for source in sources:
-        first, last = max(source.start, begun), min(source.end, begun + seconds)
-        if first < last:
-            counts = source.mdt_counted(np.arange(first, last + 1), failures_until)
-            each[first - begun + 1 : last - begun + 1] += np.diff(counts, axis=0)
-    total: Ints = np.cumsum(each, axis=0)
-    return total
-
-
-def _demand(senders: list[Source], begun: int, seconds: int) -> Demand:
-    parts = []
-    for n, source in enumerate(senders):
-        first, last = max(source.start, begun), min(source.end, begun + seconds)
-        if first >= last:
-            continue
-        counts = np.diff(source.mdt_counts(np.arange(first, last + 1)), axis=0)
-        requests, work_s = counts @ IS_REQUEST, counts @ _WORK_S
-        active = np.flatnonzero(requests)
-        parts.append(
-            (first - begun + active, np.full(len(active), n), requests[active], work_s[active])
+        senders, seconds = scene.senders, scene.closed - scene.begun
+        chance = stream(scene.seed, "labelled: requests")
+        sent = trace.requests(senders, scene.begun, scene.closed, 0, chance, bin_s=1)
+        blocked_share = np.array([source.blocked_share for source in senders])
+        requests = Requests(
+            demand_s=(sent.arrival_us - scene.begun * MICROSECONDS) / MICROSECONDS,
+            sender=sent.source,
+            client=sent.client,
+            idle_s=mds.service_times(sent.opcode, chance) / MICROSECONDS,
+            locked_s=mds.lock_waits(sent.opcode, blocked_share[sent.source], chance) / MICROSECONDS,
         )
-    second, sender, requests, work_s = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
+        server = Server(
+            scene.capacity_per_s * mds.MAIN_MEAN_US / MICROSECONDS,
+            np.array([_IN_FLIGHT_PER_CLIENT * len(source.clients) for source in senders]),
+            scene.discipline,
+        )
+        served = server.serve(requests)
+        in_order = np.argsort(served.answer_s, kind="stable")
+        in_order = in_order[: np.searchsorted(served.answer_s[in_order], seconds)]
+        special = _special_opens(senders, requests, sent.kind, scene.begun)
+        special[RENAME] = np.isin(sent.kind, RENAMES)
+        operations = _operations(requests, sent.kind, served, in_order, special)
+        return cls(
+            scene.begun,
+            server,
+            requests,
+            sent.opcode,
+            sent.kind,
+            served,
+            in_order,
+            operations,
+            answered.by_sender(senders, operations, scene.begun),
+        )
+
+
+def _operations(
+    requests: Requests, kind: Ints, served: Served, in_order: Ints, special: Mapping[int, Bools]
+) -> Operations:
+    """Return the operations of answered requests.
+
+    Args:
+        requests: all requests.
+        kind: of the operation of each.
+        served: their service.
+        in_order: rows of answered requests.
+        special: requests that count in another column, too.
+    """
+    rows = in_order[kind[in_order] >= 0]
+    parts = [(rows, kind[rows])]
+    for column, is_special in special.items():
+        both = rows[is_special[rows]]
+        parts.append((both, np.full(len(both), column)))
+    row, columns = (np.concatenate(each) for each in zip(*parts, strict=True))
+    second = served.answer_s[row].astype(np.int64)
     order = np.argsort(second, kind="stable")
-    return Demand(second[order], sender[order], requests[order].astype(float), work_s[order])
-
-
-def _served_requests(fluid: Fluid, sender: int) -> Floats:
-    """Return the requests of a sender that were served in each second."""
-    mine = fluid.demand.sender == sender
-    served = np.bincount(fluid.demand.second[mine], fluid.demand.requests[mine], fluid.seconds)
-    for episode in fluid.episodes:
-        column = np.searchsorted(episode.senders, sender)
-        if column < len(episode.senders) and episode.senders[column] == sender:
-            served[episode.start : episode.end] = episode.served[:, column]
-    return served.astype(float)
-
-
-def _delayed(source: Source, begun: int, served: Floats) -> Source:
-    """Return a source whose operations are done when they are served."""
-    seconds = np.arange(len(served) + 1) + begun
-    demanded = np.concatenate(
-        [[0], np.cumsum(np.diff(source.mdt_counts(seconds), axis=0) @ IS_REQUEST)]
+    row = row[order]
+    service_s = served.answer_s[row] - served.thread_s[row]
+    return Operations(
+        second[order],
+        requests.sender[row],
+        requests.client[row],
+        columns[order],
+        service_s / _IDLE_S[kind[row]],
     )
-    reached = np.concatenate([[0.0], np.cumsum(served)])
-    # The demand until this time is done at each second.
-    done_until = np.maximum.accumulate(
-        np.where(reached >= demanded - 1, seconds, np.interp(reached, demanded, seconds))
-    )
-    if (done_until > seconds - 1).all():
-        return source
-    edges = np.arange(0, len(seconds), _PIECE_S)
-    at = done_until[edges]
-    counts = np.diff(source.mdt_counts(at), axis=0)
-    failed = counts[:, OPEN] - np.diff(source.mdt_counted(at, 0)[:, OPEN])
-    bursts = [replace(burst, mdt={}, failed_opens=0) for burst in source.bursts]
-    bursts += [
-        Burst(
-            int(seconds[edges[n]]),
-            int(seconds[edges[n + 1]]),
-            {
-                kind: int(count)
-                for kind, count in zip(MDT_KINDS, counts[n], strict=True)
-                if count and kind != "rename"
-            },
-            failed_opens=int(failed[n]),
-        )
-        for n in np.flatnonzero(counts.any(axis=1)).tolist()
-    ]
-    return replace(source, bursts=tuple(sorted(bursts, key=lambda burst: burst.start)))
+
+
+def _special_opens(
+    senders: Sequence[Source], requests: Requests, kind: Ints, begun: int
+) -> dict[int, Bools]:
+    """Return which requests are opens that create a file, and which are opens that fail."""
+    creates, fails = (np.zeros(len(requests), dtype=bool) for _ in range(2))
+    opens = np.flatnonzero(kind == OPEN)
+    opens = opens[np.argsort(requests.sender[opens], kind="stable")]
+    edges = np.searchsorted(requests.sender[opens], np.arange(len(senders) + 1))
+    for source, first, after in zip(senders, edges[:-1], edges[1:], strict=True):
+        rows = opens[first:after]
+        if not len(rows):
+            continue
+        end, inverse = np.unique(requests.demand_s[rows].astype(np.int64) + 1, return_inverse=True)
+        moments = np.append(end + begun, begun)
+        done = source.mdt_counts(moments)
+        failed = done[:, OPEN] - source.mdt_counted(moments, 0)[:, OPEN]
+        creates[rows] = _first_after(done[:, _MKNOD], inverse)
+        fails[rows] = _first_after(failed, inverse)
+    return {_MKNOD: creates, FAILED_OPENS: fails}
+
+
+def _first_after(totals: Ints, second: Ints) -> Bools:
+    """Return which opens of a sender are special: the first ones after each is due.
+
+    Args:
+        totals: number that is due at the end of some seconds; the last element: before all of them.
+        second: index of the second of each open, ascending.
+    """
+    due = (totals[:-1] - totals[-1])[second]
+    place = np.arange(1, len(second) + 1)
+    reached = place + np.minimum(np.minimum.accumulate(due - place), 0)
+    return np.diff(reached, prepend=0) > 0

@@ -9,10 +9,8 @@ from simulator.formats.rpctrace import Version
 from simulator.labelled.scene import Scene
 from simulator.labelled.service import Service
 from simulator.randomness import stream
-from simulator.servers import mds, server_log, trace
+from simulator.servers import mds, server_log
 from simulator.servers.server_log import Served
-
-_WAIT_SHAPE = 4.0  # of the distribution of waiting times in a second
 
 
 def version(scene: Scene) -> Version:
@@ -21,28 +19,30 @@ def version(scene: Scene) -> Version:
 
 
 def records(scene: Scene, service: Service, begin: int, end: int) -> pl.DataFrame:
-    """Return the log's records of the requests served in ``[begin, end)``."""
+    """Return the log's records of the requests answered in ``[begin, end)``."""
     chance = stream(scene.seed, f"labelled: trace from {begin}")
-    requests = trace.requests(service.sources, begin, end, 0, chance, bin_s=1)
-    second = requests.arrival_us // MICROSECONDS - service.begun
-    count = len(second)
-    wait_us = (
-        service.wait_s[second] * chance.gamma(_WAIT_SHAPE, 1 / _WAIT_SHAPE, count) * MICROSECONDS
+    served, answered = service.served, service.in_order
+    first, after = np.searchsorted(
+        served.answer_s[answered], np.array([begin, end]) - service.begun
     )
-    first_thread, pool_size = mds.pools_of(requests.opcode)
-    service_us = mds.service_times(requests.opcode, chance) * service.stretch[second]
-    blocked_share = np.array([source.blocked_share for source in service.sources])
-    service_us += mds.lock_waits(requests.opcode, blocked_share[requests.source], chance)
-    served = Served(
-        end_us=requests.arrival_us,
-        service_us=np.rint(service_us).astype(np.int64),
-        wait_us=np.rint(wait_us).astype(np.int64) + mds.dispatch_times(count, chance),
-        opcode=requests.opcode,
-        client=requests.client,
+    rows = answered[first:after]
+    count = len(rows)
+    opcode = service.opcode[rows]
+    first_thread, pool_size = mds.pools_of(opcode)
+    end_us, thread_us, arrival_us = (
+        np.rint(times_s[rows] * MICROSECONDS).astype(np.int64) + service.begun * MICROSECONDS
+        for times_s in (served.answer_s, served.thread_s, served.arrival_s)
+    )
+    handled = Served(
+        end_us=end_us,
+        service_us=end_us - thread_us,
+        wait_us=thread_us - arrival_us + mds.dispatch_times(count, chance),
+        opcode=opcode,
+        client=service.requests.client[rows],
         thread=first_thread + chance.integers(pool_size),
     )
     job_ids = None
     if version(scene) is Version.V2_15:
         ids = pl.Series([source.job_id or "" for source in service.sources])
-        job_ids = ids.gather(requests.source)
-    return server_log.records(served, scene.seed, chance, handling_share=0, job_ids=job_ids)
+        job_ids = ids.gather(service.requests.sender[rows])
+    return server_log.records(handled, scene.seed, chance, handling_share=0, job_ids=job_ids)

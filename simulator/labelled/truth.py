@@ -48,7 +48,10 @@ def content(scene: Scene, service: Service) -> dict[str, object]:
     """Return the truth file."""
     roots = list(_groups(scene))
     groups = list(_flat(roots))
-    measured = harm.measure(service.fluid, list(_suspects(scene, groups)), _owners(scene))
+    suspects = list(_suspects(scene, groups))
+    measured = harm.measure(
+        service.server, service.requests, service.served, suspects, _owners(scene)
+    )
     harms = dict(zip(groups, measured, strict=True))
     work = _Work.measure(scene, service)
     return {
@@ -60,6 +63,7 @@ def content(scene: Scene, service: Service) -> dict[str, object]:
         "server": MDS,
         "exports": EXPORTS,
         "capacity_per_s": scene.capacity_per_s,
+        "discipline": scene.discipline,
         "version": scene.version,
         "has_uids": scene.has_uids,
         "failover": scene.failover and iso(scene.failover),

@@ -4,20 +4,16 @@ The server does a number of idle-server seconds of work per second. While it kee
 as in a queue with random arrivals. Beyond that, requests are left: each sender has as many of them
 at the server as its clients allow, all wait in the same queue, and the rest waits at the clients.
 The first requests of the queue have a thread: their waiting is a longer service.
-The same demand can be served again without some senders.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.batch.jobs import Floats, Ints
 from simulator.clock import MICROSECONDS
 from simulator.servers import mds
-
-Bools = NDArray[np.bool_]
 
 _FULL = 0.98  # share of the capacity beyond which requests are left
 _MEAN_S = mds.MAIN_MEAN_US / MICROSECONDS  # work of a request of the usual mix
@@ -53,7 +49,6 @@ class Episode:
         served: requests served, shape (seconds, senders).
         wait_s: time of a request before service, shape (seconds,).
         stretch: service time / service time on an idle server, shape (seconds,).
-        delay_s: time of all requests at the server, shape (seconds, senders).
     """
 
     start: int
@@ -61,7 +56,6 @@ class Episode:
     served: Floats
     wait_s: Floats
     stretch: Floats
-    delay_s: Floats
 
     @property
     def end(self) -> int:
@@ -100,10 +94,6 @@ class Fluid:
         below = np.minimum(load, _FULL)
         waiting_s: Floats = below / (1 - below) / self.capacity_per_s
         return waiting_s
-
-    def waiting_s(self, load: Floats, work_s: Floats) -> Floats:
-        """Return the waiting of requests with some work of the usual mix, at a load."""
-        return work_s / _MEAN_S * self.queue_s(load)
 
     def service(self, queue_s: Floats) -> tuple[Floats, Floats]:
         """Return the time before a request has a thread, and the factor of its service time."""
@@ -153,72 +143,45 @@ class Fluid:
     def run(self, start: int, end: int) -> Episode:
         """Serve the requests of all senders in ``[start, end)``."""
         senders = self.senders(start, end)
-        everyone = np.ones((1, len(senders)), dtype=bool)
-        seconds = [
-            (served[0], queue_s[0])
-            for served, queue_s in self._served(senders, start, end, everyone)
-        ]
+        seconds = self._served(senders, start, end)
         served, queue_s = (np.array(column) for column in zip(*seconds, strict=True))
-        wait_s, stretch = self.service(queue_s)
-        delay_s = served * (wait_s[:, None] + self.work_s[senders] * stretch[:, None])
-        return Episode(start, senders, served, wait_s, stretch, delay_s)
+        return Episode(start, senders, served, *self.service(queue_s))
 
-    def delays_without(self, episode: Episode, left_out: Bools, others: Bools) -> Floats:
-        """Return the time of others' requests in scenarios.
-
-        Args:
-            episode: an episode of all senders.
-            left_out: absent senders, shape (scenarios, senders of the episode).
-            others: the senders whose time counts, of the same shape.
-
-        Returns:
-            Seconds, shape (scenarios, seconds).
-        """
-        work_s = self.work_s[episode.senders]
-        delays = []
-        for served, queue_s in self._served(episode.senders, episode.start, episode.end, ~left_out):
-            wait_s, stretch = self.service(queue_s)
-            counted = served * others
-            delays.append(counted.sum(axis=1) * wait_s + counted @ work_s * stretch)
-        return np.array(delays).T
-
-    def _served(
-        self, senders: Ints, start: int, end: int, present: Bools
-    ) -> Iterator[tuple[Floats, Floats]]:
-        """Yield served requests (scenarios, senders) and their waiting in each second."""
+    def _served(self, senders: Ints, start: int, end: int) -> Iterator[tuple[Floats, float]]:
+        """Yield the served requests of each sender, and their waiting, in each second."""
         work_s = self.work_s[senders]
         most = self._in_flight[senders]
-        pending = np.zeros(present.shape)
-        before_s = np.zeros(len(present))  # time to serve the requests left at the server
+        pending = np.zeros(len(senders))
+        before_s = 0.0  # time to serve the requests left at the server
         for arrived in self._arrivals(senders, start, end):
-            pending += arrived * present
+            pending += arrived
             load = pending @ work_s / self.power
-            served = pending.copy()
-            if len(full := np.flatnonzero(load > _FULL)):
-                served[full] = self._share(pending[full], most, work_s)
+            is_full = load > _FULL
+            served = self._share(pending, most, work_s) if is_full else pending.copy()
             pending = np.maximum(pending - served, 0)
-            left_s = np.minimum(pending, most) @ work_s / self.power
-            calm_s = np.where(load > _FULL, 0, self.queue_s(load))
-            yield served, np.maximum((before_s + left_s) / 2, calm_s)
+            left_s = float(np.minimum(pending, most) @ work_s / self.power)
+            calm_s = 0.0 if is_full else float(self.queue_s(load))
+            yield served, max((before_s + left_s) / 2, calm_s)
             before_s = left_s
 
     def _share(self, pending: Floats, most: Floats, work_s: Floats) -> Floats:
         """Share the capacity of a second between requests at the server, first come first served.
 
         Args:
-            pending: requests, shape (scenarios, senders).
+            pending: requests of each sender.
             most: of each sender at the server.
             work_s: of a sender's request.
         """
         at_server = np.minimum(pending, most)
-        low = np.full(len(pending), np.log(_SLOWEST))
-        high = np.full(len(pending), np.log(_FASTEST))
+        low, high = np.log(_SLOWEST), np.log(_FASTEST)
         for _ in range(_STEPS):
             middle = (low + high) / 2
-            served = np.minimum(pending, at_server * np.exp(middle)[:, None])
-            too_much = served @ work_s > _FULL * self.power
-            low, high = np.where(too_much, low, middle), np.where(too_much, middle, high)
-        shares: Floats = np.minimum(pending, at_server * np.exp(low)[:, None])
+            served = np.minimum(pending, at_server * np.exp(middle))
+            if served @ work_s > _FULL * self.power:
+                high = middle
+            else:
+                low = middle
+        shares: Floats = np.minimum(pending, at_server * np.exp(low))
         return shares
 
 
@@ -229,5 +192,4 @@ def _head(episode: Episode, seconds: int) -> Episode:
         episode.served[:seconds],
         episode.wait_s[:seconds],
         episode.stretch[:seconds],
-        episode.delay_s[:seconds],
     )

@@ -42,6 +42,7 @@ class Requests:
     opcode: Ints
     client: Ints
     source: Ints  # index into the sources; -1: a ping
+    kind: Ints  # of its operation, index into MDT_KINDS; -1: none
 
 
 def requests(
@@ -63,11 +64,9 @@ def requests(
     parts = [_of_source(n, sources[n], bins, rng) for n in active]
     if node_count:
         parts.append(_pings(start, end, node_count, rng))
-    arrival_us, opcode, client, source = (
-        np.concatenate(columns) for columns in zip(*parts, strict=True)
-    )
-    order = np.argsort(arrival_us, kind="stable")
-    return Requests(arrival_us[order], opcode[order], client[order], source[order])
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return Requests(*(column[order] for column in columns))
 
 
 def _of_source(
@@ -77,8 +76,10 @@ def _of_source(
     first, last = np.searchsorted(bins, (source.start, source.end))
     bins = bins[max(first - 1, 0) : last + 1]  # with activity
     operations = np.diff(source.mdt_counts(bins), axis=0)
+    kinds = [MDT_KINDS.index(kind) for kind in OPCODE_OF_KIND]
     columns = [
-        (code, operations[:, MDT_KINDS.index(kind)]) for kind, code in OPCODE_OF_KIND.items()
+        (code, operations[:, kind])
+        for kind, code in zip(kinds, OPCODE_OF_KIND.values(), strict=True)
     ]
     getattrs = operations[:, MDT_KINDS.index("getattr")]
     enqueues = getattrs + operations[:, MDT_KINDS.index("open")]
@@ -88,6 +89,7 @@ def _of_source(
     ]
     counts = np.array([count for _, count in columns])  # (columns, bins)
     opcode = np.repeat([code for code, _ in columns], counts.sum(axis=1))
+    kind = np.repeat([*kinds, -1, -1], counts.sum(axis=1))
     bin_start = np.repeat(np.tile(bins[:-1], len(columns)), counts.ravel())
     size = len(opcode)
     plain = (opcode == mds.LDLM_ENQUEUE) & (rng.random(size) < _GETATTRS_WITHOUT_INTENT)
@@ -96,6 +98,7 @@ def _of_source(
         np.where(plain, mds.MDS_GETATTR, opcode),
         rng.choice(source.clients, size),
         np.full(size, number),
+        kind,
     )
 
 
@@ -105,6 +108,7 @@ def _pings(start: int, end: int, node_count: int, rng: np.random.Generator) -> t
         rng.integers(start * MICROSECONDS, end * MICROSECONDS, size=size),
         np.full(size, mds.OBD_PING),
         rng.integers(node_count, size=size),
+        np.full(size, -1),
         np.full(size, -1),
     )
 
