@@ -30,21 +30,25 @@ class Blame:
         kind: job, application, user, project, host or filesystem, as in the truth.
         name: its name there: a batch id, a NID or process.
         case: number of its case.
-        first_seen: time in the stream.
+        observed: when it appeared in the stream, with any severity.
+        first_seen: when it had its severity first.
         is_accusation: its severity is a warning or higher; a notice is advice.
         strength: value of its measure relative to the threshold.
+        value: latest value of its measure.
     """
 
     rule: str
     kind: str
     name: str
     case: int
+    observed: datetime
     first_seen: datetime
     is_accusation: bool
     strength: float
+    value: float
 
 
-def blame(flag: Flag, first_seen: datetime, is_accusation: bool) -> Blame:  # noqa: FBT001
+def blame(flag: Flag, observed: datetime, first_seen: datetime, *, is_accusation: bool) -> Blame:
     """Return a flag's row."""
     name = flag.subject
     if flag.job:
@@ -59,5 +63,13 @@ def blame(flag: Flag, first_seen: datetime, is_accusation: bool) -> Blame:  # no
         name = " ".join(Application.from_text(flag.subject))
     strength = flag.value / flag.threshold if flag.threshold else 1.0
     return Blame(
-        flag.rule, flag.subject_kind, name, flag.case_id, first_seen, is_accusation, strength
+        flag.rule,
+        flag.subject_kind,
+        name,
+        flag.case_id,
+        observed,
+        first_seen,
+        is_accusation,
+        strength,
+        flag.value,
     )

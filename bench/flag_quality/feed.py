@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -25,37 +26,48 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+
+@dataclass(frozen=True)
+class Inputs:
+    """What is collected in addition to job_stats, md_stats and accounting."""
+
+    exports: bool = True
+    services: bool = True
+    traces: bool = True
+
+
 _Sighting = tuple[int, bool]  # a flag; whether it accuses: from severity warning on
 _CLUSTER = "rhea"
 _COUNTERS = ("job_stats", "md_stats")
 _TRACE, _SERVICES = "rpctrace", "mds_stats"
 
 
-def flags(folder: Path, truth: dict[str, Any], template: str, *, with_traces: bool) -> list[Blame]:
+def flags(folder: Path, truth: dict[str, Any], template: str, inputs: Inputs) -> list[Blame]:
     """Load a set into a copy of an empty database; return all flags except suppressed ones."""
     with portal.copied_database(template):
         settings.STATISTICS_INTERVAL = timedelta(0)
         with connection.cursor() as cursor:
             cursor.execute("SET synchronous_commit TO off")  # no crash is tested here
         portal.register((folder / "site.toml").read_text())
-        first_seen = _stream(folder, truth, with_traces=with_traces)
+        first_seen = _stream(folder, truth, inputs)
         all_flags = Flag.objects.filter(pk__in={pk for pk, _ in first_seen}).select_related("job")
-        return [blame(flag, *_accusation(flag, first_seen)) for flag in all_flags]
+        return [_blame(flag, first_seen) for flag in all_flags]
 
 
-def _stream(folder: Path, truth: dict[str, Any], *, with_traces: bool) -> dict[_Sighting, datetime]:
+def _stream(folder: Path, truth: dict[str, Any], inputs: Inputs) -> dict[_Sighting, datetime]:
     """Load the history and all steps; return the flags with their first time in the stream."""
     server, start = truth["server"], datetime.fromisoformat(truth["start"])
     exports = ExportReads(truth["exports"])
-    exports.send(folder / "before" / "exports.txt", start)
-    _load_history(folder / "before", server, with_traces=with_traces)
+    if inputs.exports:
+        exports.send(folder / "before" / "exports.txt", start)
+    _load_history(folder / "before", server, inputs)
     _evaluate()
     first_seen = dict.fromkeys(_flagged(), start)
     steps = sorted((folder / "slices").iterdir())
     for step in steps:
         end = datetime.fromisoformat(json.loads((step / "slice.json").read_text())["end"])
-        _load_step(step, end, server, with_traces=with_traces)
-        if (polled := step / "exports.txt").exists():
+        _load_step(step, end, server, inputs)
+        if inputs.exports and (polled := step / "exports.txt").exists():
             exports.send(polled, end)
         _evaluate()
         for flag in _flagged():
@@ -63,23 +75,25 @@ def _stream(folder: Path, truth: dict[str, Any], *, with_traces: bool) -> dict[_
     return first_seen
 
 
-def _load_history(before: Path, server: str, *, with_traces: bool) -> None:
+def _load_history(before: Path, server: str, inputs: Inputs) -> None:
     _ingest("sacct", [before / "sacct.txt"], cluster=_CLUSTER)
     for form in _COUNTERS:
         _ingest(form, sorted((before / form).iterdir()))
-    _ingest(_SERVICES, sorted((before / _SERVICES).iterdir()), server=server)
-    if with_traces:
+    if inputs.services:
+        _ingest(_SERVICES, sorted((before / _SERVICES).iterdir()), server=server)
+    if inputs.traces:
         _ingest(_TRACE, [before / "rpctrace.log.zst"], server=server)
 
 
-def _load_step(step: Path, end: datetime, server: str, *, with_traces: bool) -> None:
+def _load_step(step: Path, end: datetime, server: str, inputs: Inputs) -> None:
     for form in ("sacct", "squeue"):
         if (text := step / f"{form}.txt").exists():
             _ingest(form, [text], cluster=_CLUSTER)
     for form in _COUNTERS:
         _ingest(form, [step / f"{form}.txt"], at=end.isoformat())
-    _ingest(_SERVICES, [step / f"{_SERVICES}.txt"], server=server, at=end.isoformat())
-    if with_traces:
+    if inputs.services:
+        _ingest(_SERVICES, [step / f"{_SERVICES}.txt"], server=server, at=end.isoformat())
+    if inputs.traces:
         _ingest(_TRACE, [step / "rpctrace.log"], server=server)
 
 
@@ -102,9 +116,8 @@ def _flagged() -> Iterator[_Sighting]:
         yield pk, severity >= Severity.WARNING
 
 
-def _accusation(flag: Flag, first_seen: dict[_Sighting, datetime]) -> tuple[datetime, bool]:
-    """Return when a flag accused its subject first, and True; or when it was a notice first."""
-    for is_accusation in (True, False):
-        if seen := first_seen.get((flag.pk, is_accusation)):
-            return seen, is_accusation
-    raise LookupError(flag)
+def _blame(flag: Flag, first_seen: dict[_Sighting, datetime]) -> Blame:
+    """Return a flag as an accusation from its first warning on; else as a notice."""
+    accused, noticed = (first_seen.get((flag.pk, accuses)) for accuses in (True, False))
+    times = [seen for seen in (accused, noticed) if seen]
+    return blame(flag, min(times), accused or min(times), is_accusation=accused is not None)

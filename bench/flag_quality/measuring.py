@@ -17,15 +17,20 @@ from django.conf import settings
 from bench import portal
 from bench.figures import say
 from bench.flag_quality import feed
+from bench.flag_quality.feed import Inputs
 from bench.flag_quality.scores import Scores, scores
-from bench.flag_quality.summary import summary
+from bench.flag_quality.summary import DELAYS, FIGURES, summary
 from simulator.labelled import labelled_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _RESULT = settings.BASE_DIR / "var" / "flag-quality.json"
-_MODES = {"overall": True, "no_traces": False}  # with traces
+_MODES = {
+    "overall": Inputs(),
+    "no_traces": Inputs(traces=False),
+    "job_stats_only": Inputs(exports=False, services=False, traces=False),
+}
 _AT_ONCE = 2  # seeds, and processes
 _DATABASE = f"ioportal_flag_quality_{os.getpid()}"
 
@@ -58,10 +63,10 @@ def _of_seed(processes: Executor, template: str, seed: int) -> dict[str, Scores]
         say(f"seed {seed}: writing the labelled set")
         processes.submit(labelled_set.write, folder, seed=seed).result()
         truth = json.loads((folder / "truth.json").read_text())
-        say(f"seed {seed}: loading it with and without traces")
+        say(f"seed {seed}: loading it with all inputs and with fewer")
         running = {
-            mode: processes.submit(feed.flags, folder, truth, template, with_traces=with_traces)
-            for mode, with_traces in _MODES.items()
+            mode: processes.submit(feed.flags, folder, truth, template, inputs)
+            for mode, inputs in _MODES.items()
         }
         results = {mode: scores(truth, flags.result()) for mode, flags in running.items()}
         say(f"seed {seed}: done")
@@ -77,11 +82,11 @@ def _save(seeds: Sequence[int], results: dict[str, list[Scores]]) -> None:
 def _show(mode: str, figures: dict[str, Any]) -> None:
     counts = f"{figures['cases']} cases, {sum(figures['notices'].values())} notices"
     print(f"{mode}: {figures['harmful']} harmful subjects, {counts}")  # noqa: T201
-    for name in ("precision", "recall", "auc", "false_cases_per_day"):
+    for name in FIGURES:
         values = (figures[key] for key in (name, f"{name}_lower", f"{name}_upper"))
         texts = ["-" if value is None else f"{value:.3f}" for value in values]
         print(f"  {name:20} {texts[0]:>8} ({texts[1]} to {texts[2]})")  # noqa: T201
-    for name in ("delay_p50_s", "delay_p95_s", "spoofing_blamed"):
+    for name in (*DELAYS, "redundant", "estimates", "spoofing_blamed"):
         print(f"  {name:20} {figures[name]}")  # noqa: T201
     for title in ("by_severity", "by_part", "false_by_rule", "notices"):
         print(f"  {title}")  # noqa: T201

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ioportal.analysis.rules import BY_CODE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from bench.flag_quality.blame import Blame
 
@@ -23,9 +24,19 @@ _ABOUT_DATA = {"unattributed", "contradicted-job-ids"} | {
     code for code, rule in BY_CODE.items() if rule.is_about_data
 }
 _COVERED = 0.5  # of a group's operations, by flagged jobs
+_EXPLAINED = 0.5  # of a group's harm, by accused parts: then the group is redundant
+_ABOUT_WASTE = {
+    "metadata-operations",
+    "open-close-imbalance",
+    "startup-storm",
+    "unexplained-enqueues",
+}
+_ABOUT_IMPACT = "impact"  # first part of the codes of rules that estimate harm
 
 Truth = dict[str, Any]
 Key = tuple[str, str]  # kind and name of a group
+_NOBODY: frozenset[str] = frozenset()
+_WIDTH = {"application": 1, "user": 2, "campaign": 3, "project": 4}  # others: 0
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,9 @@ class Detection:
         harm_s: waiting of others.
         is_borderline: its harm is within a factor of two of the threshold.
         strength: the highest strength of flags at which it is named; None: missed.
-        delay_s: from harm to flag; None: missed, or harmful before the stream.
+        observed_s: from harm to the first flag of any severity; None: missed, or harmful before the
+            stream.
+        delay_s: the same to the accusation.
     """
 
     kind: str
@@ -48,6 +61,7 @@ class Detection:
     harm_s: float
     is_borderline: bool
     strength: float | None
+    observed_s: float | None
     delay_s: float | None
 
 
@@ -58,7 +72,8 @@ class Case:
     Args:
         rule: code of its rule.
         strength: the highest strength of its flags.
-        is_true: a flag is on a harmful or wasteful subject.
+        is_true: a flag is true and not redundant.
+        is_redundant: a flag is true, but the same harm has another accusation.
         parts: roles of its subjects.
         subjects: kinds and names of its subjects.
         harm_s: the most harm of a subject.
@@ -67,9 +82,30 @@ class Case:
     rule: str
     strength: float
     is_true: bool
+    is_redundant: bool
     parts: tuple[str, ...]
     subjects: tuple[Key, ...]
     harm_s: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate of a harmful group's harm.
+
+    Args:
+        estimated_s: value of a rule about impact.
+        harm_s: the group's harm.
+    """
+
+    estimated_s: float
+    harm_s: float
+
+    @property
+    def factor(self) -> float:
+        """Return by what factor the estimate is too high or too low."""
+        if self.estimated_s <= 0:
+            return inf
+        return max(self.estimated_s / self.harm_s, self.harm_s / self.estimated_s)
 
 
 @dataclass(frozen=True)
@@ -81,6 +117,7 @@ class Scores:
         ordinary_jobs: number of jobs of ordinary applications.
         subjects: all harmful subjects.
         cases: all cases with an accusation.
+        estimates: of accusations by rules about impact.
         notices: number of other cases by rule.
         spoofing_blamed: users with a false flag for requests of others with their job ids.
     """
@@ -89,6 +126,7 @@ class Scores:
     ordinary_jobs: int
     subjects: list[Detection]
     cases: list[Case]
+    estimates: list[Estimate]
     notices: dict[str, int]
     spoofing_blamed: int
 
@@ -105,8 +143,9 @@ def scores(truth: Truth, flags: Sequence[Blame]) -> Scores:
     return Scores(
         truth["seed"],
         sum(job["part"] == ORDINARY for job in truth["jobs"].values()),
-        [_detection(truth, subject, accusations) for subject in labels.harmful],
-        [labels.case(group) for _, group in sorted(by_case.items())],
+        [_detection(truth, subject, about_loads) for subject in labels.harmful],
+        [labels.case(group, accusations) for _, group in sorted(by_case.items())],
+        list(labels.estimates(accusations)),
         dict(sorted(Counter(noticed.values()).items())),
         _spoofing_blamed(truth, labels, accusations),
     )
@@ -121,33 +160,85 @@ class _Labels:
             (group["kind"], group["name"]): group["harm_s"] for group in truth["groups"]
         }
         self._parts = _main_parts(truth)
-        self._guilty: set[Key] = {
-            (group["kind"], group["name"])
-            for group in truth["groups"]
-            if group["harm_s"] >= HARMFUL_S or group["is_waste"]
+        self._members = _members(truth)
+        self._wasteful: set[Key] = {
+            (group["kind"], group["name"]) for group in truth["groups"] if group["is_waste"]
         }
+        self._guilty = {key for key, harm_s in self._harm_s.items() if harm_s >= HARMFUL_S}
+        self._groups: set[Key] = set()  # harmful subjects of several jobs
         for subject in self.harmful:
+            if len(subject["jobs"]) > 1:
+                self._groups.add((subject["kind"], subject["name"]))
             self._guilty.update(("job", job) for job in subject["jobs"])
             for job in subject["jobs"]:
                 self._guilty.update(_owners(truth["jobs"][job]))
             if subject["kind"] == "host":
                 self._guilty.add(("host", truth["hosts"][subject["name"]]))
 
-    def is_true(self, flag: Blame) -> bool:
-        """Return whether a flag is on a harmful or wasteful subject, a part of it, or its owner."""
-        return (flag.kind, flag.name) in self._guilty
+    def is_harmful(self, key: Key) -> bool:
+        """Return whether a group is a harmful subject, a part of one, or its owner."""
+        return key in self._guilty
 
-    def case(self, flags: Sequence[Blame]) -> Case:
-        """Return the result of the flags of a case."""
+    def is_true(self, flag: Blame) -> bool:
+        """Return whether a flag's subject does the harm or waste that the rule is about."""
+        key = (flag.kind, flag.name)
+        return self.is_harmful(key) or (flag.rule in _ABOUT_WASTE and key in self._wasteful)
+
+    def is_redundant(self, key: Key, accused: set[Key]) -> bool:
+        """Return whether the harm of a harmful group has another, narrower accusation.
+
+        Accused parts that are harmful themselves explain half of its harm, or it is a harmless part
+        of an accused group that is the narrowest subject.
+        """
+        harm_s = self._harm_s.get(key, 0.0)
+        if not self.is_harmful(key):
+            return False
+        if harm_s < HARMFUL_S:
+            return any(self._is_part(key, group) for group in accused & self._groups)
+        parts = [
+            each
+            for each in accused
+            if self._is_part(each, key) and self._harm_s.get(each, 0.0) >= HARMFUL_S
+        ]
+        widest = [each for each in parts if not any(self._is_part(each, part) for part in parts)]
+        return sum(self._harm_s[each] for each in widest) >= _EXPLAINED * harm_s
+
+    def _is_part(self, part: Key, whole: Key) -> bool:
+        jobs, all_jobs = (self._members.get(key, _NOBODY) for key in (part, whole))
+        is_narrower = _WIDTH.get(part[0], 0) < _WIDTH.get(whole[0], 0)
+        return bool(jobs) and (jobs < all_jobs or (jobs == all_jobs and is_narrower))
+
+    def case(self, flags: Sequence[Blame], accusations: Iterable[Blame]) -> Case:
+        """Return the result of the flags of a case, among all accusations."""
+        accused = {(flag.kind, flag.name) for flag in accusations}
+        true = {(flag.kind, flag.name) for flag in flags if self.is_true(flag)}
+        redundant = {key for key in true if self.is_redundant(key, accused)}
         subjects = sorted({(flag.kind, flag.name) for flag in flags})
         return Case(
             flags[0].rule,
             max(flag.strength for flag in flags),
-            any(map(self.is_true, flags)),
+            bool(true - redundant),
+            bool(redundant),
             tuple(sorted({self._parts.get(subject, subject[0]) for subject in subjects})),
             tuple(subjects),
             max(self._harm_s.get(subject, 0.0) for subject in subjects),
         )
+
+    def estimates(self, accusations: Iterable[Blame]) -> Iterator[Estimate]:
+        """Yield the estimates of harmful groups' harm."""
+        for flag in accusations:
+            harm_s = self._harm_s.get((flag.kind, flag.name), 0.0)
+            if flag.rule.startswith(_ABOUT_IMPACT) and harm_s >= HARMFUL_S:
+                yield Estimate(flag.value, harm_s)
+
+
+def _members(truth: Truth) -> dict[Key, frozenset[str]]:
+    """Return the jobs of each group."""
+    members: dict[Key, set[str]] = defaultdict(set)
+    for name, job in truth["jobs"].items():
+        for group in {("job", name), *_owners(job)}:
+            members[group].add(name)
+    return {group: frozenset(jobs) for group, jobs in members.items()}
 
 
 def _main_parts(truth: Truth) -> dict[Key, str]:
@@ -161,15 +252,18 @@ def _main_parts(truth: Truth) -> dict[Key, str]:
 
 def _detection(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) -> Detection:
     """Match the flags that name a subject, its owner, or jobs with most of its operations."""
-    shares = {flag: _share(truth, subject, flag) for flag in flags}
-    naming = [flag for flag, share in shares.items() if share]
-    by_strength = sorted(naming, key=lambda flag: -flag.strength)
-    by_time = sorted(naming, key=lambda flag: flag.first_seen)
-    weakest, last = _covering(by_strength, shares), _covering(by_time, shares)
+    shares = {flag: share for flag in flags if (share := _share(truth, subject, flag))}
+    accusing = [flag for flag in shares if flag.is_accusation]
+    weakest = _covering(sorted(accusing, key=lambda flag: -flag.strength), shares)
+    observed = _covering(sorted(shares, key=lambda flag: flag.observed), shares)
+    last = _covering(sorted(accusing, key=lambda flag: flag.first_seen), shares)
     onset = subject["onset"] and datetime.fromisoformat(subject["onset"])
-    delay_s = None
-    if last and onset and onset >= datetime.fromisoformat(truth["start"]):
-        delay_s = max((last.first_seen - onset).total_seconds(), 0.0)
+    if onset and onset < datetime.fromisoformat(truth["start"]):
+        onset = None
+
+    def since_onset_s(moment: datetime | None) -> float | None:
+        return max((moment - onset).total_seconds(), 0.0) if moment and onset else None
+
     return Detection(
         subject["kind"],
         subject["name"],
@@ -177,7 +271,8 @@ def _detection(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) ->
         subject["harm_s"],
         subject["is_borderline"],
         weakest.strength if weakest else None,
-        delay_s,
+        since_onset_s(observed.observed if observed else None),
+        since_onset_s(last.first_seen if last else None),
     )
 
 
@@ -199,6 +294,7 @@ def _owners(job: dict[str, Any]) -> set[Key]:
     return {
         ("application", application),
         ("user", job["user"]),
+        ("campaign", f"{job['project']} {job['name']}"),
         ("project", job["project"]),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,25 +17,28 @@ _RESAMPLES = 1_000
 _INTERVAL = (2.5, 97.5)  # percentiles
 _SEVERITIES_S = (60, 120, 600, 3_600, np.inf)
 
+DELAYS = ("observed_p50_s", "observed_p95_s", "delay_p50_s", "delay_p95_s")
+
 Figure = Callable[[Sequence[Scores]], float | None]
 
 
 def summary(sets: Sequence[Scores]) -> dict[str, Any]:
     """Return all figures of some sets."""
     figures: dict[str, Any] = {}
-    for name, figure in _FIGURES.items():
+    for name, figure in FIGURES.items():
         figures[name] = figure(sets)
         figures[f"{name}_lower"], figures[f"{name}_upper"] = _interval(sets, figure)
     subjects, cases = _subjects(sets), _cases(sets)
-    delays = [subject.delay_s for subject in subjects if subject.delay_s is not None]
     borderline = [subject for subject in subjects if subject.is_borderline]
     return figures | {
         "harmful": len(subjects),
         "cases": len(cases),
         "borderline": len(borderline),
         "borderline_found": _count_detected(borderline),
-        "delay_p50_s": float(np.percentile(delays, 50)) if delays else None,
-        "delay_p95_s": float(np.percentile(delays, 95)) if delays else None,
+        **_delays("observed", [subject.observed_s for subject in subjects]),
+        **_delays("delay", [subject.delay_s for subject in subjects]),
+        "redundant": sum(case.is_redundant and not case.is_true for case in cases),
+        "estimates": sum(len(each.estimates) for each in sets),
         "spoofing_blamed": sum(each.spoofing_blamed for each in sets),
         "notices": dict(sum((Counter(each.notices) for each in sets), Counter())),
         "errors": [_errors(each) for each in sets],
@@ -59,6 +63,14 @@ def summary(sets: Sequence[Scores]) -> dict[str, Any]:
             }
             for rule in sorted({case.rule for case in cases})
         },
+    }
+
+
+def _delays(name: str, delays: Sequence[float | None]) -> dict[str, float | None]:
+    known = [delay for delay in delays if delay is not None]
+    return {
+        f"{name}_p{percent}_s": float(np.percentile(known, percent)) if known else None
+        for percent in (50, 95)
     }
 
 
@@ -105,6 +117,14 @@ def _false_cases_per_day(sets: Sequence[Scores]) -> float | None:
     return (len(false) - ordinary) / len(sets) + ordinary / max(jobs, 1) * _NORMAL_JOBS
 
 
+def _within(factor: float, sets: Sequence[Scores]) -> float | None:
+    """Return the share of estimates that are wrong by at most a factor."""
+    estimates = [estimate for each in sets for estimate in each.estimates]
+    if not estimates:
+        return None
+    return sum(estimate.factor <= factor for estimate in estimates) / len(estimates)
+
+
 def _errors(each: Scores) -> dict[str, Any]:
     """Return the missed subjects and the false cases of a set."""
     return {
@@ -125,6 +145,7 @@ def _errors(each: Scores) -> dict[str, Any]:
                 "parts": case.parts,
                 "subjects": case.subjects,
                 "harm_s": case.harm_s,
+                "is_redundant": case.is_redundant,
             }
             for case in each.cases
             if not case.is_true
@@ -164,11 +185,13 @@ def _curve(sets: Sequence[Scores]) -> list[dict[str, float]]:
     ]
 
 
-_FIGURES: dict[str, Figure] = {
+FIGURES: dict[str, Figure] = {
     "precision": _precision,
     "recall": _recall,
     "auc": _area,
     "false_cases_per_day": _false_cases_per_day,
+    "within_1_5": partial(_within, 1.5),
+    "within_2": partial(_within, 2.0),
 }
 
 

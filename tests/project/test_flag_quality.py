@@ -56,6 +56,8 @@ TRUTH = {
         group("job", "2", 40),
         group("job", "3", 0, is_waste=True),
         group("application", "dave task", 100),
+        group("user", "dave", 100),
+        group("project", "p1", 620),
         group("host", "10.0.0.1@o2ib", 70),
     ],
 }
@@ -64,11 +66,12 @@ TRUTH = {
 CASES = {}
 
 
-def flag(kind, name, *, rule="impact", seconds=30, strength=2.0, is_accusation=True):
+def flag(kind, name, *, rule="impact", seconds=30, strength=2.0, is_accusation=True, value=600.0):
     owner = TRUTH["jobs"].get(name, {}).get("user", name)
     first_seen = ONSET + timedelta(seconds=seconds)
+    observed = ONSET + timedelta(seconds=seconds / 2)
     case = CASES.setdefault((rule, owner), len(CASES))
-    return Blame(rule, kind, name, case, first_seen, is_accusation, strength)
+    return Blame(rule, kind, name, case, observed, first_seen, is_accusation, strength, value)
 
 
 def result(*flags):
@@ -102,11 +105,59 @@ def test_flags_name_a_subject_its_owner_or_half_of_its_operations(flags, expecte
     assert detected(result(*flags)) == expected
 
 
-def test_flags_on_harmless_subjects_are_false_and_on_wasteful_ones_are_not():
-    scored = result(flag("job", "2"), flag("job", "3"), flag("user", "carol"))
+def verdicts(*flags):
+    return [case.is_true for case in result(*flags).cases]
 
-    results = {case.parts: case.is_true for case in scored.cases}
-    assert results == {("ordinary",): False, ("failed look-ups",): True}
+
+@pytest.mark.parametrize(
+    ("rule", "name", "expected"),
+    [
+        ("impact", "1", True),
+        ("open-close-imbalance", "1", True),
+        ("impact", "2", False),
+        ("impact", "3", False),
+        ("impact-of-many-jobs", "3", False),
+        ("metadata-rate", "3", False),
+        ("open-close-imbalance", "3", True),
+    ],
+)
+def test_waste_justifies_only_rules_about_waste(rule, name, expected):
+    assert verdicts(flag("job", name, rule=rule)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([("job", "1"), ("user", "alice")], [True, False]),
+        ([("job", "1"), ("project", "p1")], [True, False]),
+        ([("user", "alice"), ("project", "p1")], [True, False]),
+        ([("application", "dave task"), ("user", "dave")], [True, False]),
+        ([("application", "dave task"), ("job", ARRAY[0])], [True, False]),
+        ([("application", "dave task"), ("project", "p1")], [True, True]),
+        ([("job", ARRAY[0]), ("job", ARRAY[1])], [True, True]),
+        ([("user", "alice")], [True]),
+    ],
+)
+def test_a_second_accusation_for_the_same_harm_is_false(flags, expected):
+    found = [flag(*key, rule=f"impact {n}") for n, key in enumerate(flags)]
+
+    assert verdicts(*found) == expected
+    assert summary([result(*found)])["redundant"] == expected.count(False)
+
+
+def test_estimates_are_compared_with_the_harm_of_their_subject():
+    scored = result(
+        flag("job", "1", value=700),
+        flag("user", "alice", value=260),
+        flag("user", "dave", value=10),
+        flag("job", "1", rule="metadata-rate", value=9),
+        flag("job", "2", value=9_000),
+    )
+
+    figures = summary([scored])
+    assert figures["estimates"] == 3
+    assert figures["within_1_5"] == pytest.approx(1 / 3)
+    assert figures["within_2"] == pytest.approx(2 / 3)
 
 
 def test_rules_about_data_are_apart():
@@ -119,7 +170,9 @@ def test_notices_are_no_accusations():
     scored = result(ordinary, storm, flag("user", "alice"))
     assert [case.is_true for case in scored.cases] == [True]
     assert scored.notices == {"impact": 1}
-    assert detected(result(storm)) == [False, False, False]
+    noticed = result(storm)
+    assert detected(noticed) == [False, False, False]
+    assert noticed.subjects[0].observed_s == 15
 
 
 def test_the_owner_of_a_spoofed_id_must_not_be_blamed():
@@ -159,6 +212,7 @@ def test_figures_over_several_sets():
             "parts": ("ordinary",),
             "subjects": (("job", "2"),),
             "harm_s": 40,
+            "is_redundant": False,
         }
     ]
     assert figures["precision_lower"] == 0.5
@@ -166,6 +220,7 @@ def test_figures_over_several_sets():
     assert figures["by_severity"]["60 s"] == {"harmful": 4, "detected": 1}
     assert figures["false_by_rule"]["impact"]["on"] == {"ordinary": 1}
     assert figures["delay_p50_s"] == 30
+    assert figures["observed_p50_s"] == 15
     assert [point["recall"] for point in figures["curve"]] == pytest.approx(
         [1 / 6, 2 / 6, 3 / 6, 3 / 6]
     )
