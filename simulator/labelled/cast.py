@@ -24,6 +24,7 @@ _STRENGTH = (0.08, 1.5)
 _WEAK = (0.001, 0.03)  # in the history
 _HEAVY, _HEAVY_BEFORE = 2, 1  # jobs of each kind
 _ARRAYS, _CAMPAIGNS, _SPOOFERS, _CLEARED = 3, 1, 2, 2
+_CRON_STRENGTH, _TOGETHER_STRENGTH = (0.3, 1.5), (0.5, 1.5)
 _JOBS_A_DAY, _NIGHT = 10_000, 0.2  # ordinary jobs; their rate before the stream
 _USERS, _PROJECTS = 150, 30
 _FIRST_NUMBER = 1_700_000
@@ -41,6 +42,7 @@ class Role:
         start: earliest start, seconds after the stream begins.
         user: index of its owner; None: a random user.
         spoofs: sends the id of another user's job.
+        is_punctual: starts at this time, and others later if too few nodes are free.
         cleared_s: seconds until its counters are cleared; 0: never.
         nodes: assigned nodes.
     """
@@ -49,6 +51,7 @@ class Role:
     start: int
     user: int | None = None
     spoofs: bool = False
+    is_punctual: bool = False
     cleared_s: int = 0
     nodes: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
@@ -122,13 +125,35 @@ def _crowds(chance: np.random.Generator, capacity_per_s: float, share: float) ->
         for play in crowds.campaign(chance, capacity_per_s * share, strength):
             user = project + _PROJECTS * int(chance.integers(_USERS // _PROJECTS))
             yield Role(play, start + int(chance.integers(5 * MINUTE_S)), user)
+    first, start = int(chance.integers(_USERS)), int(chance.integers(60, STREAM_S - 10 * MINUTE_S))
+    cron = crowds.cron_jobs(chance, capacity_per_s * share, between(chance, *_CRON_STRENGTH))
+    for n, play in enumerate(cron):
+        # At most two of a project.
+        yield Role(play, start, (first + n) % _USERS, is_punctual=True)
+    play = crowds.large_start(chance)
+    yield Role(play, _in_stream(chance, play), is_punctual=True)
+    storms = [
+        heavy.storm(chance, capacity_per_s, between(chance, *_TOGETHER_STRENGTH)) for _ in range(2)
+    ]
+    at = max(map(_peak, storms)) + _in_stream(chance, storms[0])
+    for play in storms:  # each blocks the server: without one of them, the other does
+        yield Role(play, at - _peak(play), is_punctual=True)
+
+
+def _peak(play: Play) -> int:
+    """Return when a play sends most requests a second."""
+    rates = [sum(burst.mdt.values()) / (burst.end - burst.start) for burst in play.bursts]
+    return play.bursts[int(np.argmax(rates))].start
 
 
 def _place(roles: Sequence[Role], chance: np.random.Generator) -> None:
-    """Assign separate nodes to each role, at a later time if none are free; largest first."""
+    """Assign separate nodes to each role, at a later time if none are free.
+
+    Punctual roles come first, then the largest.
+    """
     minutes = (BEFORE_S + STREAM_S + 8 * HOUR_S) // MINUTE_S
     is_held = np.zeros((minutes, NODE_COUNT), dtype=bool)
-    for role in sorted(roles, key=lambda role: -role.play.nodes):
+    for role in sorted(roles, key=lambda role: (not role.is_punctual, -role.play.nodes)):
         while True:
             first, last = (
                 (moment + BEFORE_S) // MINUTE_S

@@ -29,6 +29,7 @@ Bools = NDArray[np.bool_]
 
 _NOTABLE = 0.2  # of the others' waiting in a queue or minute
 _NOTABLE_WORK = 0.1  # of all work in it
+_MINOR_WORK = 0.005  # of all work in it: such senders of a group make no difference
 _BUSIER = 2.0  # work of another user in a queue / of the group: its waiting does not count
 _LEAST_S = 1.0  # smaller harm is none
 _LEAST_WAITING_S = 0.2  # of all requests in a minute without a queue
@@ -156,7 +157,8 @@ class _Period:
         is_heavy = self._heavy([suspects[n] for n in notable])
         owner_s = np.bincount(self._owners, self._work_s)[self._owners]
         for n in notable:
-            group, own = (self._mask(each) for each in (suspects[n].senders, suspects[n].own))
+            group = self._mask(self._major(suspects[n].senders))
+            own = self._mask(suspects[n].own)
             others = ~own & (owner_s <= _BUSIER * work_s[n])
             everyone = np.ones_like(group)
             parts = [
@@ -171,6 +173,13 @@ class _Period:
         mask = np.zeros(len(self._owners), dtype=bool)
         mask[senders] = True
         return mask
+
+    def _major(self, senders: Ints) -> Ints:
+        """Return the senders that do nearly all of a group's work: wider groups have the same."""
+        ascending = senders[np.argsort(self._work_s[senders], kind="stable")]
+        reached_s = np.cumsum(self._work_s[ascending])
+        major: Ints = ascending[reached_s > _MINOR_WORK * self._work_s.sum()]
+        return major
 
     def _heavy(self, groups: Sequence[Suspect]) -> Bools:
         """Return the senders of all groups with much work beyond that of their heavy parts."""

@@ -118,7 +118,7 @@ def many_files(chance: Chance, capacity_per_s: float, strength: float) -> Play:
 def checkpoints(chance: Chance, capacity_per_s: float, strength: float) -> Play:
     """Write some files from each of many nodes at the same time, every few minutes."""
     del capacity_per_s  # the size of a checkpoint does not depend on the server
-    nodes = int(max(LARGEST_JOB * strength, 64))
+    nodes = int(np.clip(LARGEST_JOB * strength, 64, LARGEST_JOB))
     files = nodes * int(chance.integers(1, 4))
     runtime_s = int(chance.integers(15, 25)) * MINUTE_S
     every_s = int(chance.integers(5, 9)) * MINUTE_S

@@ -17,7 +17,7 @@ from simulator.labelled.service import Service
 from simulator.servers.queueing import Discipline
 from tests.simulator.reading import RPC
 
-SEED = 28  # a slow server
+SEED = 11  # a slow server
 COUNTER = re.compile(r"  (\w+): +\{ samples: +(\d+).*")
 JOB = re.compile(r'- job_id: +"?(\d+)')
 TIMED = re.compile(r"  getattr: +\{ samples: +(\d+), unit: +usecs.*? sum: +(\d+)")
@@ -188,6 +188,31 @@ def test_a_spoofing_job_sends_the_id_of_another_users_job():
         assert users[actor.source.job_id] is not actor.job.user
     honest = [actor for actor in actors if not actor.role.spoofs]
     assert all(actor.source.job_id == actor.job.batch_id for actor in honest)
+
+
+def test_cron_jobs_of_many_users_begin_together_and_each_is_harmless(made):
+    actors = cast.actors(SEED, 0, 10_000.0, 0.2, has_uids=False)
+    crowd = [actor for actor in actors if actor.role.play.part == "cron jobs of many users"]
+    assert len({actor.job.user.name for actor in crowd}) == len(crowd) == 50
+    assert len({actor.job.started for actor in crowd}) == 1
+    assert max(Counter(actor.job.user.project for actor in crowd).values()) == 2
+
+    for group in made.truth["groups"]:
+        if "nightly.sh" in group["name"]:
+            assert group["harm_s"] == 0
+
+
+def test_some_storms_happen_together():
+    actors = cast.actors(SEED, 0, 10_000.0, 0.2, has_uids=False)
+    storms = [
+        actor for actor in actors if actor.role.is_punctual and actor.role.play.part == "storm"
+    ]
+
+    first, second = (
+        max(actor.source.bursts, key=lambda burst: sum(burst.mdt.values())).start
+        for actor in storms
+    )
+    assert first == second
 
 
 def test_jobs_hold_separate_nodes():
