@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse, JsonResponse
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.views.defaults import server_error
 from psycopg.errors import QueryCanceled
 
@@ -87,19 +88,18 @@ def _too_much_data(request: HttpRequest) -> HttpResponse:
     selection = {
         name: value[:_VALUE_CHARACTERS]
         for name, value in request.GET.items()
-        if value and name not in {"format", "page"}
+        if value and name != "format"
     }
     stopped = f"{request.path} was stopped: one of its queries took longer than {seconds:g} s"
-    if not selection:  # the page limits its range itself
-        response = _respond(
+    if not selection:  # it is unknown whether the page is too large, or the database busy
+        return _respond(
             request,
             "too_much_data",
-            f"{stopped}. The database is busy. Try again in {_RETRY_S} s.",
-            "503_busy.html",
-            {"seconds": seconds, "retry_s": _RETRY_S, "is_safe": request.method in _SAFE},
+            f"{stopped}. If this happens again, staff can see on {reverse('health')} whether the"
+            " portal is behind.",
+            "503_too_slow.html",
+            {"seconds": seconds, "is_safe": request.method in _SAFE},
         )
-        response["Retry-After"] = str(_RETRY_S)
-        return response
     filters = ", ".join(f"{name} = {value}" for name, value in selection.items())
     return _respond(
         request,

@@ -6,9 +6,10 @@ from unicodedata import category
 
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError, connection, transaction
 
 from ioportal.site.models import Cluster
-from ioportal.web.common import palette
+from ioportal.web.common import outages, palette
 from tests.web.reading import csv_of, json_of, text_of
 from tests.web.routing import addresses
 
@@ -143,3 +144,27 @@ def test_commands_show_hidden_characters_as_codes(db, cluster):
 
     assert SHOWN in out.getvalue()
     assert out.getvalue().endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        pytest.param("/jobs/1517/rpcs/", "Reload this page", id="nothing can be reduced"),
+        pytest.param("/jobs/?page=5000", "page: 5000", id="a late page"),
+        pytest.param(
+            "/jobs/1517/rpcs/?format=json", "staff can see on /ingest/health/", id="an export"
+        ),
+    ],
+)
+def test_a_page_that_took_too_long_does_not_repeat_itself(db, rf, path, words):
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL statement_timeout = '1ms'; SELECT pg_sleep(1)")
+    except OperationalError:
+        answer = outages.failed(rf.get(path))
+
+    assert answer.status_code == 503
+    assert words in text_of(answer)
+    assert "Retry-After" not in answer
+    assert "refresh" not in text_of(answer)
+    assert "busy" not in text_of(answer)
