@@ -6,7 +6,7 @@ import pytest
 
 from ioportal.analysis.rules import OUTLIER
 from ioportal.analysis.rules.evidence import JOB_EVIDENCE
-from ioportal.analysis.usual import by_group
+from ioportal.analysis.usual import by_group, rank
 
 
 @pytest.fixture
@@ -53,3 +53,8 @@ def test_a_second_kind_of_work_is_no_outlier(per_node):
 
     assert findings["subject"].to_list() == [str(per_node.size)]
     assert without_percentile.height > 50
+
+
+def test_a_rank_counts_only_values_below():
+    assert rank(np.array([0.0, 0.0, 5.0, 9.0]), 0.0) == 0
+    assert rank(np.array([0.0, 0.0, 5.0, 9.0]), 5.0) == 0.5
