@@ -128,8 +128,11 @@ def refuse_connections(name: str) -> None:
     with connection._nodb_cursor() as cursor:  # noqa: SLF001  (as Django creates databases)
         refuse = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false")
         cursor.execute(refuse.format(sql.Identifier(name)))
-        sessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
-        cursor.execute(sessions, [name])
+        # A worker of TimescaleDB is the superuser's: only a new name of its database ends it.
+        rename = sql.SQL("ALTER DATABASE {} RENAME TO {}")
+        names = sql.Identifier(name), sql.Identifier(f"{name}_renamed")
+        cursor.execute(rename.format(*names))
+        cursor.execute(rename.format(*reversed(names)))
 
 
 @contextmanager

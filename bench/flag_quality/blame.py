@@ -12,6 +12,7 @@ from ioportal.activity.job_groups import Application
 from ioportal.activity.principal_windows import principal_key
 from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
+from ioportal.site import process_names
 from ioportal.site.models import Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 
@@ -57,6 +58,8 @@ def blame(flag: Flag, observed: datetime, first_seen: datetime, *, is_accusation
         kind, key = principal_key(flag.subject)
         if kind == Principal.JOB:
             name = Job.objects.get(pk=key).batch_id
+        elif (uid := process_names.uid_of_key(key)) is not None:  # of one host in labelled sets
+            name = str(SourceJobId.objects.filter(text__endswith=f".{uid}")[0])
         else:
             name = str((SourceJobId if kind == Principal.PROCESS else Nid).objects.get(pk=key))
     elif flag.subject_kind == Subject.APPLICATION:
