@@ -56,6 +56,7 @@ class Format:
     options: tuple[Option, ...]  # of `manage.py ingest`
     agent_inputs: tuple[AgentInput, ...] = ()
     agent_table: Table | None = None  # of the agent's batches, if it differs
+    seconds_table: Table | None = None  # of `Parsed.seconds`, which batches may have
     has_local_times: bool = False
     is_queue_view: bool = False  # accounting replaces the ends of jobs in it
     # Found in the first bytes of a file, and not in those of other formats of experiments.

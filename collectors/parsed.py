@@ -51,12 +51,15 @@ class Parsed:
         rejects: all rejects of this part, with the columns of `tables.REJECTS`.
         account: of the lines of this part.
         observed: names of the targets read in this part, including idle targets without rows.
+        seconds: of an RPC trace, rows of `tables.RPC_SECONDS`; they may belong to records of
+            earlier parts.
     """
 
     table: pl.DataFrame
     rejects: pl.DataFrame
     account: Account
     observed: frozenset[str] = frozenset()
+    seconds: pl.DataFrame | None = None
 
     @classmethod
     def from_rows(
@@ -73,11 +76,13 @@ class Parsed:
     def joined(cls, table: Table, parts: Iterable[Self]) -> Self:
         """Join all parts of a source that fits into memory."""
         parts = list(parts)
+        seconds = [part.seconds for part in parts if part.seconds is not None]
         return cls(
             pl.concat([table.empty(), *(part.table for part in parts)]),
             pl.concat([REJECTS.empty(), *(part.rejects for part in parts)]),
             sum((part.account for part in parts), Account()),
             frozenset().union(*(part.observed for part in parts)),
+            pl.concat(seconds) if seconds else None,
         )
 
 

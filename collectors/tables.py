@@ -106,6 +106,26 @@ RPC_WINDOWS = Table(
     },
 )
 
+RPC_SECONDS = Table(
+    "rpc_seconds",
+    grain="one row per second of arrival x 10 s of record x sender x service x opcode, in slow"
+    " episodes only (keys may repeat: rows add up, `nids` is the largest)",
+    columns={
+        "second": UTC_US,  # of arrival, at most three minutes before the record
+        "start": UTC_US,  # of the row in `RPC_WINDOWS`
+        # The sender is the job id or, without one, the NID. Both are "" for all senders that are
+        # not among those with most requests.
+        "job": pl.String(),
+        "nid": pl.String(),
+        "service": pl.String(),
+        "opcode": pl.Int16(),
+        "count": pl.Int64(),  # of timed RPCs
+        "total_us_sum": pl.Int64(),
+        "service_us_sum": pl.Int64(),
+        "nids": pl.Int64(),  # of the sender in that second, over its services and opcodes
+    },
+)
+
 REQUEST_WINDOWS = Table(
     "request_windows",
     grain="one row per 10 s x NID x service x opcode (keys may repeat: rows add up)",

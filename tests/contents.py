@@ -39,10 +39,13 @@ _OWN_ID = {"id", "precedence", "source_id"}  # by way of loading: agent or file
 _CLOCK = {"loaded_at", "computed_at", "changed_at"}  # time of loading
 RAW = (
     "telemetry_rpcwindow", "telemetry_jobsnapshot", "telemetry_targetsnapshot",
-    "telemetry_servicesnapshot", "telemetry_requestwindow",
+    "telemetry_servicesnapshot", "telemetry_requestwindow", "telemetry_rpcsecond",
     "telemetry_jobdelta", "telemetry_targetdelta",
 )  # fmt: skip
-DERIVED = ("telemetry_attributedrpc", "telemetry_iowindow", "jobs_jobstatistics")
+DERIVED = (
+    "telemetry_attributedrpc", "telemetry_iowindow", "telemetry_attributedsecond",
+    "jobs_jobstatistics",
+)  # fmt: skip
 FACTS = (
     "jobs_job", "jobs_allocation", "jobs_launch", "jobs_workloadjob", "jobs_workloadjob_jobs",
     "site_nid", "ingest_segment", "ingest_batch", "ingest_reject", "ingest_accountingrecord",

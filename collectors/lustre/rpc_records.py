@@ -15,6 +15,7 @@ THREAD_CHARACTERS = 16
 XID_CHARACTERS = 20
 NID_CHARACTERS = 64
 JOB_CHARACTERS = 31  # Lustre truncates longer job ids
+LONGEST_US = 86_400_000_000  # a day, the longest plausible time; sums of 10^8 fit an Int64
 
 
 # The columns of `Records`.
@@ -64,6 +65,12 @@ class Records:
             *((records.numbers, records.names) for records in several), strict=True
         )
         return cls(pl.concat(numbers), pl.concat(names))
+
+
+def is_timed() -> pl.Expr:
+    """Return whether a record has plausible times."""
+    service_us, total_us = pl.col("service_us"), pl.col("total_us")
+    return (service_us >= 0) & (service_us <= total_us) & (total_us <= LONGEST_US)
 
 
 def service_of(thread: pl.Expr) -> pl.Expr:

@@ -27,14 +27,14 @@ from collectors.byte_scan import Offsets
 from collectors.format import LineFormat
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
 from collectors.lustre.rpc_plain import Plain, read_plain, records_of
-from collectors.lustre.rpc_records import Records
+from collectors.lustre.rpc_records import Records, is_timed
 from collectors.lustre.rpc_repeats import RepeatedRecords
+from collectors.lustre.rpc_seconds import SlowSeconds
 from collectors.parsed import Account, Parsed
 from collectors.source import Chunk, Lines, cleaned
-from collectors.tables import RPC_WINDOWS
+from collectors.tables import REJECTS, RPC_SECONDS, RPC_WINDOWS
 
 WINDOW_US = 10_000_000
-LONGEST_US = 86_400_000_000  # a day, the longest plausible time; sums of 10^8 fit an Int64
 PART_CHUNKS = 40  # larger parts give fewer window rows
 
 _HANDLED = HANDLED.encode()
@@ -64,19 +64,23 @@ class _Part:
     rejects: pl.DataFrame
 
 
-def parse(source: Lines, repeats: RepeatedRecords | None = None) -> Iterator[Parsed]:
+def parse(
+    source: Lines, repeats: RepeatedRecords | None = None, seconds: SlowSeconds | None = None
+) -> Iterator[Parsed]:
     """Parse a debug log and aggregate its handled RPCs into windows.
 
     Args:
         source: the output of `lctl dk` or `lctl debug_file` of one server.
         repeats: the records of this server that have been read already; share it between files
             whose times overlap.
+        seconds: the records of this server whose demand by second is not decided yet, if more
+            records will follow; by default it is decided at the end of the source.
 
     Yields:
         Parts with a frame of `tables.RPC_WINDOWS`, one per `PART_CHUNKS` chunks. Handled RPCs are
         accepted, unreadable lines with "Handled RPC" rejected, all other lines and repeated records
-        irrelevant. Times are in microseconds. An RPC without plausible times (no timing tail,
-        negative, service time above total time, above `LONGEST_US`) is counted but not timed.
+        irrelevant. Times are in microseconds. An RPC without plausible times (`is_timed`: no timing
+        tail, negative, service time above total time, above a day) is counted but not timed.
 
     Raises:
         SourceUnavailable: the source cannot be read to its end.
@@ -85,8 +89,12 @@ def parse(source: Lines, repeats: RepeatedRecords | None = None) -> Iterator[Par
     with ThreadPoolExecutor(2) as threads:  # numpy and polars release the GIL
         chunks = in_background(threads, _split, source.chunks())
         parts = in_background(threads, _read, _batched(chunks))
+        demand = seconds or SlowSeconds()
         new = (_without_repeated(part, repeats) for part in parts)
-        yield from in_background(threads, _aggregate, new)
+        followed = ((part, demand.add(part.records)) for part in new)
+        yield from in_background(threads, _aggregate, followed)
+        if seconds is None and (rest := demand.rest()).height:
+            yield Parsed(RPC_WINDOWS.empty(), REJECTS.empty(), Account(), seconds=rest)
 
 
 def _split(chunk: Chunk) -> _Lines:
@@ -136,22 +144,22 @@ def _without_repeated(part: _Part, repeats: RepeatedRecords) -> _Part:
     return replace(part, records=records)
 
 
-def _aggregate(part: _Part) -> Parsed:
+def _aggregate(followed: tuple[_Part, pl.DataFrame]) -> Parsed:
+    part, seconds = followed
     accepted, rejected = len(part.records.numbers), len(part.rejects)
     irrelevant = part.lines - accepted - rejected
     account = Account(part.lines, accepted, rejected, irrelevant)
-    return Parsed(windows(part.records), part.rejects, account)
+    return Parsed(windows(part.records), part.rejects, account, seconds=seconds)
 
 
 def windows(records: Records) -> pl.DataFrame:
     """Aggregate records into `tables.RPC_WINDOWS`."""
     time_us, service_us, total_us = pl.col("time_us"), pl.col("service_us"), pl.col("total_us")
     queue_us = total_us - service_us
-    timed = (service_us >= 0) & (service_us <= total_us) & (total_us <= LONGEST_US)
     return (
         records.numbers.lazy()
         .with_columns(
-            pl.when(timed).then(pl.col("service_us", "total_us")),
+            pl.when(is_timed()).then(pl.col("service_us", "total_us")),
             # Grouping by one number is faster; the sum is as good a hash as the group.
             row=pl.col("group") + (time_us // WINDOW_US).cast(pl.UInt64),
         )
@@ -180,6 +188,7 @@ RPC_TRACE = LineFormat(
     name="rpctrace",
     label="Lustre RPC trace",
     table=RPC_WINDOWS,
+    seconds_table=RPC_SECONDS,
     parse=lambda source, origin: parse(source, origin.repeats),
     scopes=("server",),
     options=("server", "filesystem"),

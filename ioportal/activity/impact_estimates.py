@@ -15,7 +15,7 @@ from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
-from collectors.lustre.rpc_trace import LONGEST_US
+from collectors.lustre.rpc_records import LONGEST_US
 from collectors.lustre.service_stats import WAIT
 from ioportal.analysis import impact_estimate
 from ioportal.analysis.impact import BASELINES, MAX_WAIT, WINDOWS

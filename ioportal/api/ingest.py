@@ -72,6 +72,11 @@ _BODY = {
                             "format": "binary",
                             "description": "A file: an Arrow stream or NDJSON (docs/api.md)",
                         },
+                        "seconds": {
+                            "type": "string",
+                            "format": "binary",
+                            "description": "A file like rows: rpc_seconds, with rpc_windows only",
+                        },
                     },
                 },
                 "encoding": {"batch": {"contentType": "application/json"}},
@@ -115,8 +120,8 @@ def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
     assert source  # noqa: S101  (a constraint of the database)
     manifest: Manifest | None = None
     try:
-        manifest, rows = _parts(request)
-        already = _received(request, source, manifest, rows, now)
+        manifest, parts = _parts(request)
+        already = _received(request, source, manifest, parts, now)
     except Problem as problem:
         is_fenced = problem.status == _STATUS[Fenced]  # the health page names both agents
         senders.refused(source, "" if is_fenced else problem.body["detail"], manifest, now)
@@ -126,7 +131,11 @@ def deliver(request: HttpRequest) -> Status[dict[str, bool]]:
 
 
 def _received(
-    request: HttpRequest, source: Source, manifest: Manifest, rows: batches.Rows, now: datetime
+    request: HttpRequest,
+    source: Source,
+    manifest: Manifest,
+    parts: dict[str, batches.Rows],
+    now: datetime,
 ) -> bool:
     """Store the batch; return whether it was stored already."""
     if request.headers.get("Idempotency-Key") != manifest.key:
@@ -136,7 +145,7 @@ def _received(
             f"The header Idempotency-Key must be {manifest.key}, as in the part 'batch'.",
         )
     try:
-        return batches.receive(source, manifest, rows, now)
+        return batches.receive(source, manifest, parts["rows"], now, seconds=parts.get("seconds"))
     except Refusal as refusal:
         raise Problem(
             _STATUS.get(type(refusal), 422),
@@ -153,18 +162,23 @@ def _retry_after_s(refusal: Refusal) -> int | None:
     return senders.RETRY_S if isinstance(refusal, Fenced) else None
 
 
-def _parts(request: HttpRequest) -> tuple[Manifest, batches.Rows]:
+def _parts(request: HttpRequest) -> tuple[Manifest, dict[str, batches.Rows]]:
     """Read the parts of the body; files are written to disk."""
     _expect_bounded_body(request)
     request.upload_handlers = [TemporaryFileUploadHandler(request)]
     try:
         manifest_bytes = _manifest_bytes(request)
-        rows = request.FILES.get("rows")
+        files = {name: request.FILES.get(name) for name in ("rows", "seconds")}
     except RequestDataTooBig as error:
         raise Problem(413, "too_large", "The part 'batch' is too large.") from error
     except (MultiPartParserError, SuspiciousOperation, UnreadablePostError) as error:
         raise Problem(422, "body", f"The body cannot be read: {error}") from error
-    if manifest_bytes is None or not isinstance(rows, TemporaryUploadedFile):
+    parts = {
+        name: batches.Rows(Path(file.temporary_file_path()), file.content_type or "")
+        for name, file in files.items()
+        if isinstance(file, TemporaryUploadedFile)
+    }
+    if manifest_bytes is None or "rows" not in parts:
         raise Problem(
             422, "parts", "Send a part 'batch' (JSON) and a part 'rows' with a file name."
         )
@@ -172,7 +186,7 @@ def _parts(request: HttpRequest) -> tuple[Manifest, batches.Rows]:
         manifest = Manifest.model_validate_json(manifest_bytes)
     except ValidationError as error:
         raise _invalid(error) from error
-    return manifest, batches.Rows(Path(rows.temporary_file_path()), rows.content_type or "")
+    return manifest, parts
 
 
 def _expect_bounded_body(request: HttpRequest) -> None:

@@ -18,7 +18,7 @@ from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from collectors import formats, tables
 from ioportal.ingest import impact_marks
-from ioportal.ingest.attribution import deltas, hosts, reads, rpcs
+from ioportal.ingest.attribution import deltas, hosts, reads, rpcs, seconds
 from ioportal.ingest.attribution.namesakes import (
     ENDED_WITHIN,
     STARTS_WITHIN,
@@ -196,6 +196,7 @@ def _attribute_server(server_id: int, start: datetime, end: datetime) -> None:
     parts = retention.retained(_RPC_LEVELS, start, end)
     for part in parts:
         rpcs.attribute_server(server_id, *part)
+        seconds.attribute_server(server_id, *part)
         rollups.mark_server_dirty(server_id, *part)
     LateRows.objects.bulk_create(
         LateRows(server_id=server_id, start=gap.start, end=gap.end)
@@ -358,6 +359,7 @@ def _attribute_span(span: _Span, namesakes: set[int], source_job_ids: set[int]) 
             start=part.start,
             end=part.end,
         )
+        seconds.attribute_all(*part)
         rollups.mark_principals_dirty(jobs | namesakes, nids, source_job_ids, *part)
     if not parts:  # (dropped rows of a running job were attributed before)
         LateRows.objects.bulk_create(

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    import polars as pl
+
+    from collectors.tables import Table
     from ioportal.ingest.manifest import Manifest
 
 log = structlog.get_logger()
@@ -40,8 +43,17 @@ class Rows:
         return blake3().update_mmap(self.path).hexdigest()
 
 
-def receive(source: Source, manifest: Manifest, rows: Rows, now: datetime) -> bool:
+def receive(
+    source: Source, manifest: Manifest, rows: Rows, now: datetime, *, seconds: Rows | None = None
+) -> bool:
     """Store and commit a batch, unless it is stored already.
+
+    Args:
+        source: the sender.
+        manifest: the description of the batch.
+        rows: its rows.
+        now: the present time.
+        seconds: of an RPC trace, its rows of `tables.RPC_SECONDS`.
 
     Returns:
         Whether it was stored already.
@@ -50,11 +62,12 @@ def receive(source: Source, manifest: Manifest, rows: Rows, now: datetime) -> bo
         Refusal: the batch cannot be stored.
     """
     senders.admit(source, manifest, now)
-    content = manifest.content(rows.digest())
+    digests = [part.digest() for part in (rows, seconds) if part]
+    content = manifest.content(" ".join(digests))
     already = _is_known(source, manifest, content)
     if not already:
         try:
-            _store(source, manifest, rows, content, now)
+            _store(source, manifest, _parsed(source, manifest, rows, seconds, now), content)
         except IntegrityError:  # another delivery was committed meanwhile
             already = _is_known(source, manifest, content)
             if not already:
@@ -75,24 +88,45 @@ def _is_known(source: Source, manifest: Manifest, content: str) -> bool:
     return stored is not None
 
 
-def _store(source: Source, manifest: Manifest, rows: Rows, content: str, now: datetime) -> None:
-    table = BY_NAME[source.format].batch_table
-    if manifest.table != table.name:
+def _parsed(
+    source: Source, manifest: Manifest, rows: Rows, seconds: Rows | None, now: datetime
+) -> Parsed:
+    """Return the rows of a batch, checked."""
+    form = BY_NAME[source.format]
+    if manifest.table != form.batch_table.name:
         raise Refusal(
-            f"Source {source} sends {table.name}, not {manifest.table!r}.",
+            f"Source {source} sends {form.batch_table.name}, not {manifest.table!r}.",
             code="table",
             remedy="Use the token of a source of that format.",
         )
     checks.check_coverage(manifest.coverage, now=now)
+    table = _read(rows, form.batch_table, now)
+    if not seconds:
+        return Parsed(table, reject_frame(()), Account())
+    if not form.seconds_table or table.is_empty():
+        raise Refusal(
+            "The part 'seconds' belongs to a batch with rows of an RPC trace.",
+            code="parts",
+            remedy="Send it with the rows of rpc_windows.",
+        )
+    by_second = _read(seconds, form.seconds_table, now)
+    return Parsed(table, reject_frame(()), Account(), seconds=by_second)
+
+
+def _read(rows: Rows, table: Table, now: datetime) -> pl.DataFrame:
     frame = wire.read(rows.path, rows.content_type, table)
     checks.check(table, frame, now=now)
+    return frame
+
+
+def _store(source: Source, manifest: Manifest, parsed: Parsed, content: str) -> None:
     with transaction.atomic():
         senders.lock_stream(source, manifest)
         batch = _begin(source, manifest, content)
-        loader = BATCH_LOADERS[table](batch, manifest.coverage)
+        loader = BATCH_LOADERS[BY_NAME[source.format].batch_table](batch, manifest.coverage)
         try:
-            if frame.height:
-                loader.store(Parsed(frame, reject_frame(()), Account()))
+            if parsed.table.height:
+                loader.store(parsed)
             loader.finish()
         except Refused as error:  # by stored or registered data, which may change
             raise Refusal(str(error), code="refused", retry=True) from error

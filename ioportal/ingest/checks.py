@@ -10,6 +10,7 @@ import polars as pl
 
 from collectors import tables
 from collectors.batch.states import STATES
+from collectors.lustre.rpc_seconds import WAIT_S
 from ioportal.ingest.refusals import Ahead, Refusal
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ MAX_CLOCK_LEAD = timedelta(minutes=5)  # a sender with a clock further ahead wai
 _IMPOSSIBLE_LEAD = timedelta(days=1)  # no clock is so wrong: the value is
 MAX_SPAN = timedelta(days=31)  # of one batch's windows: each hour has its own chunk
 _WINDOW = pl.duration(seconds=10)
+_LONGEST_WAIT = pl.duration(seconds=WAIT_S)
 _TEXT_BYTES = 1 << 20
 _LARGEST = 2**40  # of a window's counts and times in µs (12 days), so that sums remain bigints
 _MOST_NODES = 1_000_000  # of a job
@@ -171,8 +173,13 @@ _LINES = (
     ("line", pl.col("line").is_duplicated(), "is not unique"),
 )
 _ENDS = ("ended_at", pl.col("ended_at") < pl.col("started_at"), "is before started_at")
+_START = (
+    "start",
+    pl.col("start").dt.truncate("10s") != pl.col("start"),
+    "is not a multiple of 10 s",
+)
 _WINDOWS = (
-    ("start", pl.col("start").dt.truncate("10s") != pl.col("start"), "is not a multiple of 10 s"),
+    _START,
     ("first", pl.col("first") < pl.col("start"), "is before start"),
     ("last", pl.col("last") < pl.col("first"), "is before first"),
     ("last", pl.col("last") >= pl.col("start") + _WINDOW, "is after the window's end"),
@@ -182,6 +189,22 @@ _TABLE_RULES: dict[str, tuple[tuple[str, pl.Expr, str], ...]] = {
         *_WINDOWS,
         ("timed", pl.col("timed") > pl.col("count"), "is more than count"),
         *_bounded(tables.RPC_WINDOWS, _LARGEST),
+    ),
+    tables.RPC_SECONDS.name: (
+        _START,
+        (
+            "second",
+            pl.col("second").dt.truncate("1s") != pl.col("second"),
+            "is not a whole second",
+        ),
+        ("second", pl.col("second") >= pl.col("start") + _WINDOW, "is after the window's end"),
+        (
+            "second",
+            pl.col("second") < pl.col("start") - _LONGEST_WAIT,
+            f"is over {WAIT_S} s before start",
+        ),
+        ("nid", (pl.col("nid") != "") & (pl.col("job") != ""), "must be empty if there is a job"),
+        *_bounded(tables.RPC_SECONDS, _LARGEST),
     ),
     tables.REQUEST_WINDOWS.name: (
         *_WINDOWS,

@@ -17,6 +17,7 @@ from collectors import tables
 from collectors.formats import BY_NAME
 from ioportal.ingest import attribution_stage, impact_marks, stream_coverage
 from ioportal.ingest.attribution import deltas
+from ioportal.ingest.formats.common import delete_seconds
 from ioportal.ingest.models import Batch, DirtyReads, DirtyTrace, Segment, Sender, Stream
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
 from ioportal.site.models import Server, Target
@@ -132,6 +133,7 @@ def _delete_rows(
         stale = _delete_io_windows(rows, start, end)
     rows.delete()
     if table is tables.RPC_WINDOWS and server:
+        delete_seconds([segment.pk for segment in segments])
         DirtyTrace.objects.bulk_create(
             DirtyTrace(server=server, start=segment.start, end=segment.end, has_rows=True)
             for segment in segments

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from ioportal.telemetry.models import (
     AttributedRpc,
+    AttributedSecond,
     HostWindow,
     ImpactWindow,
     IoTenMinutes,
@@ -22,6 +23,7 @@ from ioportal.telemetry.models import (
     LoadWindow,
     RequestWindow,
     RpcMinute,
+    RpcSecond,
     RpcTenMinutes,
     RpcTotal,
     RpcTotalMinute,
@@ -97,6 +99,19 @@ ATTRIBUTED_RPCS: Final = Level(
     "WINDOWS_RETENTION",
     made_of=RPC_WINDOWS,
     width=_TEN_SECONDS,
+)
+RPC_SECONDS: Final = Level(
+    RpcSecond,
+    "RPCs by second and sender in slow episodes, raw",
+    "RAW_RETENTION",
+    by="server_id",
+)
+ATTRIBUTED_SECONDS: Final = Level(
+    AttributedSecond,
+    "RPCs by second and principal in slow episodes",
+    "WINDOWS_RETENTION",
+    made_of=RPC_SECONDS,
+    by="server_id",
 )
 RPC_MINUTES: Final = Level(
     RpcMinute,
@@ -231,6 +246,8 @@ IO_TOTALS: Final = Level(
 LEVELS: Final = (
     RPC_WINDOWS,
     ATTRIBUTED_RPCS,
+    RPC_SECONDS,
+    ATTRIBUTED_SECONDS,
     RPC_MINUTES,
     RPC_TEN_MINUTES,
     LOAD_WINDOWS,

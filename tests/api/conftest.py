@@ -118,16 +118,19 @@ def token(sources):
 def deliver(client, token):
     """Deliver a batch on behalf of a source; return the status and the answer."""
 
-    def send(batch, source="mds1-trace", kind=batches.ARROW, content=None, **headers):
+    def send(batch, source="mds1-trace", kind=batches.ARROW, content=None, seconds=b"", **headers):
         manifest, rows = batch
         if content is None:
             content = batches.ENCODERS[kind](manifest["table"], rows)
+        parts = {
+            "batch": SimpleUploadedFile("batch", json.dumps(manifest).encode()),
+            "rows": SimpleUploadedFile("rows", content, content_type=kind),
+        }
+        if seconds:
+            parts["seconds"] = SimpleUploadedFile("seconds", seconds, content_type=kind)
         answer = client.post(
             "/api/v1/ingest/batches",
-            {
-                "batch": SimpleUploadedFile("batch", json.dumps(manifest).encode()),
-                "rows": SimpleUploadedFile("rows", content, content_type=kind),
-            },
+            parts,
             headers={
                 "Authorization": f"Token {token(source)}",
                 "Idempotency-Key": f"{manifest.get('stream')}/{manifest.get('sequence')}",

@@ -73,7 +73,7 @@ def test_a_coarser_level_is_retained_as_long_as_the_finer_level(settings):
     settings.RAW_RETENTION = None
 
     derived = [level for level in levels.LEVELS if level.made_of]
-    assert len(derived) == 13
+    assert len(derived) == 14
     assert {level.retention for level in derived} == {None}
 
 

@@ -1,6 +1,7 @@
 """Batches: the unit of the spool and of a delivery.
 
-A batch file is a line of JSON, the description, followed by the rows as an Arrow stream.
+A batch file is a line of JSON, the description, followed by the rows as an Arrow stream and, if the
+description has `seconds_bytes`, by that many bytes of another one: the demand by second of a trace.
 """
 
 import io
@@ -45,6 +46,7 @@ class Batch:
     account: Account
     coverage: Sequence[Coverage]
     rejects: pl.DataFrame
+    seconds: pl.DataFrame | None = None  # not empty
 
     def encoded(self, stream: str, sequence: int) -> bytes:
         """Return the content of the batch file."""
@@ -64,15 +66,29 @@ class Batch:
                 )
             ),
         }
-        rows = io.BytesIO()
-        self.rows.write_ipc_stream(rows, compression="zstd")
-        return json.dumps(description).encode() + b"\n" + rows.getvalue()
+        seconds = b""
+        if self.seconds is not None:
+            seconds = _arrow(self.seconds)
+            description["seconds_bytes"] = len(seconds)
+        return json.dumps(description).encode() + b"\n" + _arrow(self.rows) + seconds
 
 
 def decoded(content: bytes) -> tuple[Description, bytes]:
-    """Return the description and the rows of a batch file."""
+    """Return the description and the rows of a batch file; `parted` those with seconds."""
     description, _, rows = content.partition(b"\n")
     return json.loads(description), rows
+
+
+def parted(description: Description, rows: bytes) -> tuple[bytes, bytes]:
+    """Part the rows of a batch file from its demand by second, which may be empty."""
+    end = len(rows) - description.get("seconds_bytes", 0)
+    return rows[:end], rows[end:]
+
+
+def _arrow(frame: pl.DataFrame) -> bytes:
+    stream = io.BytesIO()
+    frame.write_ipc_stream(stream, compression="zstd")
+    return stream.getvalue()
 
 
 def batches(
@@ -84,9 +100,18 @@ def batches(
     """
     whole = Parsed.joined(table, parts)
     first, *others = list(_slices(whole.table)) or [whole.table]
-    yield Batch(table.name, first, whole.account, coverage, whole.rejects)
+    seconds = iter(_divided(whole.seconds, 1 + len(others)))
+    yield Batch(table.name, first, whole.account, coverage, whole.rejects, next(seconds, None))
     for rows in others:
-        yield Batch(table.name, rows, Account(), (), REJECTS.empty())
+        empty = REJECTS.empty()
+        yield Batch(table.name, rows, Account(), (), empty, next(seconds, None))
+
+
+def _divided(seconds: pl.DataFrame | None, batches: int) -> Iterator[pl.DataFrame]:
+    """Divide the demand by second of a part among its batches."""
+    if seconds is None or seconds.is_empty():
+        return iter(())
+    return seconds.iter_slices(-(-seconds.height // batches))
 
 
 def _slices(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:

@@ -12,7 +12,7 @@ import httpx
 
 import collectors
 from collectors.agent import logs, safe_open
-from collectors.agent.delivery.batches import ROWS_TYPE, decoded
+from collectors.agent.delivery.batches import ROWS_TYPE, decoded, parted
 from collectors.agent.delivery.spool import Spool
 from collectors.agent.health import Health
 
@@ -112,7 +112,8 @@ class Shipper:
         return batch
 
     def _post(self, batch: Path) -> httpx.Response:
-        description, rows = decoded(batch.read_bytes())
+        description, content = decoded(batch.read_bytes())
+        rows, seconds = parted(description, content)
         depth = self._spool.depth()
         envelope = {
             **description,
@@ -125,16 +126,19 @@ class Shipper:
             },
             "agent": self._agent,
         }
+        files: dict[str, tuple[str, str | bytes, str]] = {
+            "batch": ("batch.json", json.dumps(envelope), "application/json"),
+            "rows": ("rows.arrow", rows, ROWS_TYPE),
+        }
+        if seconds:
+            files["seconds"] = ("seconds.arrow", seconds, ROWS_TYPE)
         return self._client.post(
             PATH,
             headers={
                 "Authorization": f"Token {safe_open.read_secret(self._token_file)}",
                 "Idempotency-Key": f"{description['stream']}/{description['sequence']}",
             },
-            files={
-                "batch": ("batch.json", json.dumps(envelope), "application/json"),
-                "rows": ("rows.arrow", rows, ROWS_TYPE),
-            },
+            files=files,
         )
 
     def _delivered(self, batch: Path) -> None:

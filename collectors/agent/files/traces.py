@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -18,35 +18,49 @@ from collectors.agent.files.open_file import Position
 from collectors.agent.files.tail import LogTail
 from collectors.agent.reader import Reading
 from collectors.lustre import rpc_extents, rpc_trace
-from collectors.lustre.rpc_repeats import SPAN_US, RepeatedRecords
+from collectors.lustre.rpc_repeats import RepeatedRecords
+from collectors.lustre.rpc_seconds import SPAN_S, SlowSeconds
 from collectors.parsed import Parsed
 from collectors.source import Lines, Source
 from collectors.tables import RPC_WINDOWS
 
 PARTS_REMEMBERED = 100
-_SPAN = timedelta(microseconds=SPAN_US)
+_SPAN = timedelta(seconds=SPAN_S)  # longer than that of repeated records
 
 _LOG = logs.Log(__name__)
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What the next part of a trace needs of the records before it."""
+
+    repeats: RepeatedRecords = field(default_factory=RepeatedRecords)
+    seconds: SlowSeconds = field(default_factory=SlowSeconds)
+
+    def parse(self, lines: Lines) -> Iterator[Parsed]:
+        """Parse the next part, and remember it."""
+        return rpc_trace.parse(lines, self.repeats, self.seconds)
 
 
 class TraceReader(LineReader):
     """Reads a growing RPC trace.
 
     The context has the end of the trace's coverage (`covered`), and the start of `recent` parts
-    whose records may be repeated. After a restart these parts are read again, without shipping.
+    whose records later parts depend on. After a restart these parts are read again, without
+    shipping.
     """
 
     def __init__(self, log: LogTail) -> None:
         super().__init__(RPC_WINDOWS, log, self._windows, chunks_at_once=None)
-        self._repeats: RepeatedRecords | None = None
+        self._memory: _Memory | None = None
 
     def read(self, checkpoint: dict[str, Any]) -> Generator[Reading]:
         """Yield new data up to the end of the log."""
-        self._repeats = self._repeats or self._restored(checkpoint)
+        self._memory = self._memory or self._restored(checkpoint)
         try:
             yield from super().read(checkpoint)
         except BaseException:
-            self._repeats = None  # it may contain records that were not committed
+            self._memory = None  # it may contain records that were not committed
             raise
 
     def advance(self, context: Context, part: Part) -> tuple[Context, list[Coverage]]:
@@ -54,11 +68,12 @@ class TraceReader(LineReader):
         return _advance(context, part.parsed, asdict(part.begin))
 
     def _windows(self, lines: Lines) -> Iterator[Parsed]:
-        return rpc_trace.parse(lines, self._repeats)
+        assert self._memory  # noqa: S101  (set by `read`)
+        return self._memory.parse(lines)
 
-    def _restored(self, checkpoint: dict[str, Any]) -> RepeatedRecords:
+    def _restored(self, checkpoint: dict[str, Any]) -> _Memory:
         """Read the recent parts before a checkpoint again."""
-        repeats = RepeatedRecords()
+        memory = _Memory()
         end = Position(**checkpoint["file"]) if checkpoint else None
         recent = checkpoint.get("context", {}).get("recent", [])
         begins = [Position(**begin) for begin, _ in recent]
@@ -70,9 +85,9 @@ class TraceReader(LineReader):
                 continue
             with closing(file):
                 until = end.offset if end and begin.is_in_file_of(end) else None
-                for _ in rpc_trace.parse(ChunkedLines(file.chunks(until=until)), repeats):
+                for _ in memory.parse(ChunkedLines(file.chunks(until=until))):
                     pass
-        return repeats
+        return memory
 
 
 class TraceFolderReader(FolderReader):
@@ -80,15 +95,15 @@ class TraceFolderReader(FolderReader):
 
     def __init__(self, pattern: str, settled_s: float) -> None:
         super().__init__(RPC_WINDOWS, pattern, settled_s, self._windows)
-        self._repeats: RepeatedRecords | None = None
+        self._memory: _Memory | None = None
 
     def read(self, checkpoint: dict[str, Any]) -> Generator[Reading]:
         """Yield the content of newly finished files."""
-        self._repeats = self._repeats or self._restored(checkpoint)
+        self._memory = self._memory or self._restored(checkpoint)
         try:
             yield from super().read(checkpoint)
         except BaseException:
-            self._repeats = None  # it may contain records that were not committed
+            self._memory = None  # it may contain records that were not committed
             raise
 
     def advance(
@@ -98,17 +113,18 @@ class TraceFolderReader(FolderReader):
         return _advance(checkpoint, [parsed], str(path))
 
     def _windows(self, source: Source) -> Iterator[Parsed]:
-        return rpc_trace.parse(source, self._repeats)
+        assert self._memory  # noqa: S101  (set by `read`)
+        return self._memory.parse(source)
 
-    def _restored(self, checkpoint: dict[str, Any]) -> RepeatedRecords:
+    def _restored(self, checkpoint: dict[str, Any]) -> _Memory:
         """Read the recent finished files before a checkpoint again."""
-        repeats = RepeatedRecords()
+        memory = _Memory()
         finished = {file.rsplit(" ", 2)[0] for file in checkpoint.get("files", [])}
         for path in dict.fromkeys(path for path, _ in checkpoint.get("recent", [])):
             if path in finished and Path(path).exists():
-                for _ in rpc_trace.parse(self.open(Path(path)), repeats):
+                for _ in memory.parse(self.open(Path(path))):
                     pass
-        return repeats
+        return memory
 
 
 def _advance(context: Context, parsed: list[Parsed], begin: Any) -> tuple[Context, list[Coverage]]:

@@ -6,19 +6,27 @@ client's kernel, prove it or contradict it. A contradicted claim never names its
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from django.db import connection
+from psycopg import sql
 
+from collectors.tables import UTC_US
 from ioportal.telemetry import planner
+from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Method, Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
     from datetime import datetime
 
 # The rows that a server's or some jobs' attribution replaces: exactly the deleted rows are inserted
 # again. A window whose job id is a job's (`named`) is found by that id, others by their node.
 _OF_SERVER = "w.server_id = %(server)s"
+_OF_WINDOWS = f"{_OF_SERVER} AND w.start = ANY(%(windows)s)"
 # ("<> 0", here and below, selects the partial indexes, which contain no zeros.)
 _OF_JOBS = """(
     w.nid_id = ANY(%(nids)s)
@@ -173,7 +181,8 @@ WHERE place = 1
 GROUP BY source_job_id, start, nid_id
 """
 
-_ATTRIBUTE = """
+# The kind of principal of each window.
+_KINDS = """
 WITH claiming AS (
     SELECT w.*, h.unknown,
         h.jobs[width_bucket(w.first, h.since)] AS jobs,
@@ -231,6 +240,9 @@ attributed AS (
     FROM candidates
     OFFSET 0  -- computes each kind once, not at each use below
 )
+"""
+
+_ATTRIBUTE = f"""{_KINDS}
 INSERT INTO telemetry_attributedrpc (
     start, segment_id, server_id, service_id, opcode, kind, job_id, source_job_id, nid_id, method,
     count, timed, service_us_sum, service_us_min, service_us_max,
@@ -263,6 +275,30 @@ WHERE %(jobs)s::bigint[] IS NULL
 GROUP BY start, segment_id, server_id, service_id, opcode, kind,
     principal_job, principal_source_job, principal_nid, attributed_by
 """
+
+# The principals of each sender, which is a job id or, without one, a NID.
+_SENDERS = f"""{_KINDS}
+SELECT start, service_id, opcode, source_job_id,
+    CASE WHEN source_job_id = 0 THEN nid_id ELSE 0 END,
+    CASE kind WHEN %(CONTRADICTED)s THEN %(HOST)s ELSE kind END AS principal_kind,
+    CASE
+        WHEN kind = %(JOB)s THEN matched_job_id
+        WHEN kind = %(PROCESS)s THEN source_job_id
+        WHEN kind IN (%(HOST)s, %(CONTRADICTED)s) THEN nid_id
+        ELSE 0
+    END,
+    sum(timed)::bigint, count(DISTINCT nid_id)
+FROM attributed
+WHERE timed > 0
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""
+SENDERS = {
+    "start": UTC_US,
+    **dict.fromkeys(
+        ("service_id", "opcode", "source_job_id", "nid_id", "kind", "principal_id"), pl.Int64()
+    ),
+    **dict.fromkeys(("timed", "nids"), pl.Int64()),
+}
 
 _CLEAR_SERVER = """
 DELETE FROM telemetry_attributedrpc
@@ -341,14 +377,31 @@ def attribute_jobs(
     _attribute(_CLEAR_JOBS, _OF_JOBS, values)
 
 
+def senders(server_id: int, windows: Sequence[datetime]) -> pl.DataFrame:
+    """Return the principals of a server's senders in some windows: columns of `SENDERS`."""
+    values = {"server": server_id, "windows": windows, "start": min(windows)}
+    values |= {"end": max(windows) + timedelta(microseconds=1)}
+    with _prepared(_OF_WINDOWS, values) as prepared:
+        query = sql.SQL(_SENDERS.format(rows=_OF_WINDOWS))
+        return read_frame(query, SENDERS, prepared)
+
+
 def _attribute(clear: str, rows: str, values: dict[str, Any]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(clear, _CONSTANTS | values)
+        with _prepared(rows, values) as prepared:
+            cursor.execute(_ATTRIBUTE.format(rows=rows), prepared)
+
+
+@contextmanager
+def _prepared(rows: str, values: dict[str, Any]) -> Generator[dict[str, Any]]:
+    """Create the tables that attribution reads; yield the parameters of its queries."""
     values = _CONSTANTS | values
     with connection.cursor() as cursor:
-        cursor.execute(clear, values)
         for table, create in _TABLES.items():
             cursor.execute(create.format(rows=rows), values)
             cursor.execute(f"ANALYZE {table}")
         # The groups of an hour fit in this memory.
         with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):
-            cursor.execute(_ATTRIBUTE.format(rows=rows), values)
+            yield values
         cursor.execute(f"DROP TABLE {', '.join(_TABLES)}")

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
+from django.db.models import Max, Min
+
 from collectors import tables
 from collectors.format import Origin as InputOrigin
 from collectors.formats import BY_NAME
@@ -17,6 +19,7 @@ from ioportal.telemetry.models import (
     Coverage,
     JobSnapshot,
     RequestWindow,
+    RpcSecond,
     RpcWindow,
     ServiceSnapshot,
     TargetSnapshot,
@@ -106,6 +109,17 @@ def overlap(segment: Segment, other: Segment, scope: str) -> Refused:
     )
 
 
+def delete_seconds(segment_ids: Sequence[int]) -> None:
+    """Delete the demand by second of segments, and request attribution of its windows again."""
+    rows = RpcSecond.objects.filter(segment_id__in=segment_ids)
+    extents = rows.values("server_id").annotate(first=Min("start"), last=Max("start"))
+    DirtyTrace.objects.bulk_create(
+        DirtyTrace(server_id=extent["server_id"], start=extent["first"], end=extent["last"])
+        for extent in extents
+    )
+    rows.delete()
+
+
 def discard(segment: Segment) -> None:
     """Delete a segment with its raw rows and coverage; derived rows are recomputed."""
     coverage = Coverage.objects.filter(segment_id=segment.pk)
@@ -117,6 +131,7 @@ def discard(segment: Segment) -> None:
         RpcWindow.objects.between(floor_to_window(segment.start), segment.end + _MOMENT).filter(
             segment_id=segment.pk
         ).delete()
+        delete_seconds([segment.pk])
         DirtyTrace.objects.bulk_create(
             DirtyTrace(server_id=extent.source_id, start=extent.start, end=extent.end)
             for extent in covered

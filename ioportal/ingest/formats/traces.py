@@ -1,4 +1,4 @@
-"""RPC traces: raw windows of one server."""
+"""RPC traces: raw windows of one server, and its demand by second in slow episodes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ from ioportal.site import name_ids
 from ioportal.site.models import Server
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import Coverage, RpcWindow
+from ioportal.telemetry.models import Coverage, RpcSecond, RpcWindow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
 
     from django.db.models import QuerySet
 
@@ -53,9 +54,13 @@ class _Windows:
         self._source_job_ids = name_ids.source_job_ids(server.filesystem)
         self._extents = pl.DataFrame(schema=rpc_extents.EXTENT)
         self._waiting: list[pl.DataFrame] = []
+        self._by_second: list[datetime] = []  # windows with seconds, among them the outermost
 
-    def add(self, table: pl.DataFrame) -> None:
+    def add(self, parsed: Parsed) -> None:
         """Add a part."""
+        if parsed.seconds is not None and not parsed.seconds.is_empty():
+            self._append_seconds(parsed.seconds)
+        table = parsed.table
         if table.is_empty():
             return
         extents = table.group_by("start").agg(pl.min("first"), pl.max("last"))
@@ -81,31 +86,53 @@ class _Windows:
             DirtyTrace.objects.bulk_create(
                 DirtyTrace(server=self._server, start=first, end=last) for first, last in extents
             )
+        if self._by_second:  # also of windows that are up to a minute older than the batch
+            DirtyTrace.objects.create(
+                server=self._server,
+                start=min(self._by_second),
+                end=max(self._by_second),
+                has_rows=True,
+            )
         return extents
 
     def _append(self) -> None:
-        windows = pl.concat(self._waiting).with_columns(
+        windows = pl.concat(self._waiting)
+        self._waiting.clear()
+        rows = _merged(self._with_ids(windows, self._nids.ids))
+        copy_frame(RpcWindow, self._of_segment(rows))
+        self._segment.records += rows.height
+
+    def _append_seconds(self, seconds: pl.DataFrame) -> None:
+        copy_frame(RpcSecond, self._of_segment(self._with_ids(seconds, self._ids_or_0)))
+        self._by_second += seconds.select(first=pl.min("start"), last=pl.max("start")).row(0)
+
+    def _ids_or_0(self, nids: pl.Series) -> pl.Series:
+        """Return the ids of NIDs; 0 for an empty one."""
+        is_given = nids != ""
+        ids = self._nids.ids(nids.filter(is_given))
+        return pl.zeros(len(nids), pl.Int32, eager=True).scatter(is_given.arg_true(), ids)
+
+    def _with_ids(
+        self, rows: pl.DataFrame, nid_ids: Callable[[pl.Series], pl.Series]
+    ) -> pl.DataFrame:
+        """Replace names by ids."""
+        names = rows.with_columns(
             name_ids.storable(pl.col("nid"), name_ids.NID_CHARACTERS),
             name_ids.storable(pl.col("job"), name_ids.SOURCE_JOB_ID_CHARACTERS),
             name_ids.storable(pl.col("service"), name_ids.SERVICE_CHARACTERS),
         )
-        self._waiting.clear()
-        rows = _merged(
-            windows.select(
-                pl.exclude("nid", "job", "service"),
-                self._nids.ids(windows["nid"]).alias("nid_id"),
-                self._source_job_ids.ids(windows["job"]).alias("source_job_id"),
-                self._services.ids(windows["service"]).alias("service_id"),
-            )
+        return names.select(
+            pl.exclude("nid", "job", "service"),
+            nid_ids(names["nid"]).alias("nid_id"),
+            self._source_job_ids.ids(names["job"]).alias("source_job_id"),
+            self._services.ids(names["service"]).alias("service_id"),
         )
-        copy_frame(
-            RpcWindow,
-            rows.with_columns(
-                pl.lit(self._segment.pk).alias("segment_id"),
-                pl.lit(self._server.pk).alias("server_id"),
-            ),
+
+    def _of_segment(self, rows: pl.DataFrame) -> pl.DataFrame:
+        return rows.with_columns(
+            pl.lit(self._segment.pk).alias("segment_id"),
+            pl.lit(self._server.pk).alias("server_id"),
         )
-        self._segment.records += rows.height
 
 
 class RpcTraceLoader:
@@ -131,7 +158,7 @@ class RpcTraceLoader:
 
     def store(self, parsed: Parsed) -> None:
         """Append the windows."""
-        self._windows.add(parsed.table)
+        self._windows.add(parsed)
 
     def recognises(self, account: Account) -> bool:
         """Return whether there are handled RPCs: a debug log has lines of other subsystems."""
@@ -182,7 +209,7 @@ class TraceBatchLoader:
 
     def store(self, parsed: Parsed) -> None:
         """Append the windows."""
-        self._windows.add(parsed.table)
+        self._windows.add(parsed)
 
     def finish(self) -> None:
         """Cover the intervals, unless a file or rows of another stream overlap."""

@@ -32,6 +32,7 @@ from ioportal.telemetry.models.pending import (
 )
 from ioportal.telemetry.models.rpcs import (
     AttributedRpc,
+    AttributedSecond,
     ImpactWindow,
     JobGroup,
     LoadMinute,
@@ -39,6 +40,7 @@ from ioportal.telemetry.models.rpcs import (
     LoadWindow,
     RequestWindow,
     RpcMinute,
+    RpcSecond,
     RpcTenMinutes,
     RpcTotal,
     RpcTotalMinute,
@@ -57,6 +59,7 @@ from ioportal.telemetry.models.windows import (
 __all__ = [
     "LARGEST_BIGINT",
     "AttributedRpc",
+    "AttributedSecond",
     "BaselinePeriod",
     "Coverage",
     "DirtyImpact",
@@ -80,6 +83,7 @@ __all__ = [
     "RequestWindow",
     "RetentionLog",
     "RpcMinute",
+    "RpcSecond",
     "RpcTenMinutes",
     "RpcTotal",
     "RpcTotalMinute",

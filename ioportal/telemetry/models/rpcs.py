@@ -47,6 +47,57 @@ class RpcWindow(_RpcTimes):
         managed = False
 
 
+class RpcSecond(models.Model):
+    """Raw and immutable: RPCs by second of arrival x window x sender, in slow episodes only.
+
+    A sender is a job id or, without one, a NID. Both are 0 for senders with few requests.
+    """
+
+    pk = models.CompositePrimaryKey("segment_id", "start", "second", "opcode")  # for Django only
+    start = models.DateTimeField()  # of the `RpcWindow`
+    second = models.DateTimeField()
+    segment_id = models.BigIntegerField()
+    server_id = models.IntegerField()
+    nid_id = models.IntegerField()
+    source_job_id = models.IntegerField()
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+    count = models.BigIntegerField()
+    total_us_sum = models.BigIntegerField()
+    service_us_sum = models.BigIntegerField()
+    nids = models.BigIntegerField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
+class AttributedSecond(models.Model):
+    """Derived from `RpcSecond`: RPCs by second of arrival x window x principal.
+
+    `principal_id` is a job, a source job id or a NID, depending on the kind; 0 for other kinds.
+    """
+
+    pk = models.CompositePrimaryKey("start", "second", "server_id", "opcode")  # for Django only
+    start = models.DateTimeField()
+    second = models.DateTimeField()
+    server_id = models.IntegerField()
+    service_id = models.IntegerField()
+    opcode = models.SmallIntegerField()
+    kind = models.SmallIntegerField(choices=Principal)
+    principal_id = models.BigIntegerField()
+    # Parts of a sender's requests, by the shares of its principals in the window.
+    requests = models.FloatField()
+    total_us = models.FloatField()
+    clients = models.FloatField()
+
+    objects = WindowQuerySet.as_manager()
+
+    class Meta:
+        managed = False
+
+
 class _PrincipalRow(models.Model):
     """Values of one principal on a server in the interval that starts at `start`.
 

@@ -11,12 +11,12 @@ from tests.web.reading import json_of
 @pytest.mark.usefixtures("heavy_job")
 def test_the_storage_page_has_every_level(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/storage/")
-    with django_assert_num_queries(32):
+    with django_assert_num_queries(34):
         page = as_staff.get("/ingest/storage/").content.decode()
     rows = json_of(as_staff.get("/ingest/storage/?format=json"))
 
     by_table = {row["table"]: row for row in rows["rows"]}
-    assert len(by_table) == 21
+    assert len(by_table) == 23
     assert by_table["telemetry_rpcwindow"]["chunks"] == 1
     assert by_table["telemetry_rpcwindow"]["bytes"] > 0
     assert by_table["telemetry_rpcwindow"]["bytes_per_day"] > 0

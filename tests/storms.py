@@ -1,0 +1,36 @@
+"""A small trace of a server that is slow for a while."""
+
+from datetime import timedelta
+
+from tests.logs import GETATTR, at, rpc
+
+STORM = ("12:02", "12:02:20")  # the slow seconds, by time of arrival
+SLOWEST_S = 4
+
+
+def storm():
+    """Return seven minutes of a trace: a storm of job 77, and others who wait for it.
+
+    Requests of a second of the storm wait longer and longer, up to `SLOWEST_S`.
+    """
+    lines = []
+    begin, end = map(at, STORM)
+    for number in range(420):
+        arrival = at("12:00") + timedelta(seconds=number)
+        lines += _arrived(arrival, 0, "2@gni", "")  # job 78, by its node
+        if begin <= arrival < end:
+            waited = SLOWEST_S * (arrival - begin) / (end - begin)
+            for request in range(4):
+                lines += _arrived(arrival, waited, f"{3 + request % 2}@gni", "77")
+            lines += _arrived(arrival, waited, "5@gni", "77")  # job 79 runs there
+            lines += _arrived(arrival, waited, "2@gni", "")
+            lines += _arrived(arrival, waited, "9@gni", "cp.0")
+    return "\n".join(line for _, line in sorted(lines))
+
+
+def _arrived(arrival, waited_s, nid, job):
+    """Return the record of a request with its time."""
+    total = timedelta(seconds=waited_s, microseconds=100_000)
+    moment = arrival + total
+    us = (30_000, total // timedelta(microseconds=1))
+    return [(moment, rpc(moment, nid, GETATTR, job=job, us=us))]
