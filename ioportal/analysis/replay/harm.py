@@ -1,0 +1,213 @@
+"""How much less others would have waited without a group of senders, queue by queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ioportal.analysis.replay.server import Flow, waiting, wished
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ioportal.analysis.replay.demand import Bools, Demand, Floats, Ints
+
+MIN_WORK = 0.1  # of a queue's work: a group with less did not cause it
+MIN_SPARED = 0.2  # of others' waiting
+BUSIER_TIMES = 2.0  # work of another owner / of a group: with more, its waiting is its own doing
+DRAINED = 0.5  # work left, in that of a step: a new queue begins
+YOUNG_S = 90.0  # age at which a queue is judged although it has not drained
+CALM_STEPS_S = 60.0  # length of a part without a queue
+MOST_SCALE = 2.0  # measured waiting / replayed waiting
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Steps in which requests queue, or a part without a queue: [first, end)."""
+
+    first: int
+    end: int
+    has_backlog: bool
+
+
+@dataclass(frozen=True)
+class Group:
+    """Senders whose harm is asked for.
+
+    Args:
+        members: indices of senders.
+        owners: indices of all senders whose waiting is the group's own.
+    """
+
+    members: Bools
+    own: Bools
+
+
+@dataclass(frozen=True)
+class Harm:
+    """The harm of a group in a queue; arrays by step of the queue.
+
+    Args:
+        group: number of the group.
+        queue: the queue, from the group's first work.
+        spared_s: waiting that others would have been spared.
+        counted_share: the part of it that is of users' requests.
+        work_s: work of the group.
+        all_work_s: work of all.
+        others_s: time of others' requests at the server.
+        others_usual_s: the same on an idle server.
+    """
+
+    group: int
+    queue: Queue
+    spared_s: Floats
+    counted_share: float
+    work_s: Floats
+    all_work_s: Floats
+    others_s: Floats
+    others_usual_s: Floats
+
+
+def queues(flow: Flow, capacity_s: float, width_s: float) -> list[Queue]:
+    """Return the queues of a demand, and the parts between them.
+
+    Args:
+        flow: the demand.
+        capacity_s: work of the server in a step.
+        width_s: width of a step.
+    """
+    loads = [*(flow.work_s.sum(axis=1) / capacity_s).tolist(), 0.0]
+    backlog = np.array(
+        list(accumulate(loads, lambda left, load: max(left + load - 1, 0.0), initial=0.0))
+    )[1:]
+    is_queue = backlog > 0
+    is_queue[1:] |= is_queue[:-1]  # the step in which the last requests are served
+    is_rising = (backlog[:-1] < DRAINED) & (backlog[1:] >= DRAINED)
+    begins = np.flatnonzero(np.diff(is_queue[:-1]) | (is_rising[:-1] & is_queue[1:-1])) + 1
+    edges = [0, *begins.tolist(), len(flow.work_s)]
+    longest = max(round(CALM_STEPS_S / width_s), 1)
+    found: list[Queue] = []
+    for first, end in pairwise(edges):
+        if is_queue[first]:
+            found.append(Queue(first, end, has_backlog=True))
+        else:
+            found += [
+                Queue(begin, min(begin + longest, end), has_backlog=False)
+                for begin in range(first, end, longest)
+            ]
+    return found
+
+
+def harms(
+    demand: Demand,
+    groups: Sequence[Group],
+    owners: Sequence[str],
+    capacity_s: float,
+    known_steps: int | None = None,
+) -> list[Harm]:
+    """Return the harm of groups in each queue.
+
+    The demand is served with all senders and without each group. The share of others' waiting that
+    they are spared is that of the replay; their waiting is the measured one. Others are all senders
+    but the group's own, and those of owners with more than `BUSIER_TIMES` its work: their waiting
+    is their own doing. A group with less than `MIN_WORK` of a queue's work, or that would spare
+    others less than `MIN_SPARED` of their waiting, is a bystander. Of several groups that each
+    block the server, removing one spares little: the harm is at least what the group alone adds to
+    the waiting of those that do not.
+
+    Args:
+        demand: the demand of a server.
+        groups: the groups.
+        owners: the owner of each sender.
+        capacity_s: the work that the server does in a second.
+        known_steps: steps of which all requests are known so far; None: all. A queue that has not
+            drained by then is left out while it is shorter than `YOUNG_S`: half a queue does not
+            show its cause.
+
+    Source: docs/metrics.md, "Impact".
+    """
+    per_step_s = capacity_s * demand.width_s
+    flow = wished(demand, capacity_s)
+    owner = np.unique(np.array(owners), return_inverse=True)[1]
+    found: list[Harm] = []
+    young = YOUNG_S / demand.width_s
+    for queue in queues(flow, per_step_s, demand.width_s):
+        is_open = known_steps is not None and queue.end >= known_steps
+        if is_open and queue.has_backlog and queue.end - queue.first < young:
+            continue
+        found += _of_queue(demand, flow, queue, groups, owner=owner, capacity_s=per_step_s)
+    return found
+
+
+def _of_queue(
+    demand: Demand,
+    flow: Flow,
+    queue: Queue,
+    groups: Sequence[Group],
+    *,
+    owner: Ints,
+    capacity_s: float,
+) -> list[Harm]:
+    steps = slice(queue.first, queue.end)
+    work_s = flow.work_s[steps]
+    of_sender = work_s.sum(axis=0)
+    total_s = of_sender.sum()
+    large = [
+        n for n, group in enumerate(groups) if of_sender[group.members].sum() >= MIN_WORK * total_s
+    ]
+    if not large or total_s <= 0:
+        return []
+    active = np.flatnonzero(of_sender > 0)
+    part = Flow(work_s[:, active], flow.limit[active])
+    request_s = demand.request_s[active]
+    members = np.array([groups[n].members[active] for n in large])
+    calm: Bools = np.logical_not(members).all(axis=0)
+    of_owner = np.bincount(owner[active], of_sender[active])[owner[active]]
+    mine_s = members @ of_sender[active]
+    others = np.array([~groups[n].own[active] for n in large])
+    others &= of_owner <= BUSIER_TIMES * mine_s[:, None]
+    everyone = np.ones((1, len(active)), dtype=bool)
+    scenarios = np.concatenate([everyone, np.atleast_2d(calm), ~members, calm | members])
+    calm_others = others & calm
+    counted = np.concatenate([others, calm_others])
+    sums = [  # waiting of others: with all, without the large, without each group, with it alone
+        [others @ step[0], calm_others @ step[1], *np.split((step[2:] * counted).sum(axis=1), 2)]
+        for step in waiting(part, request_s, capacity_s, scenarios)
+    ]
+    with_all, with_calm, without, alone = np.moveaxis(np.array(sums) * demand.width_s, 1, 0)
+    found = []
+    for row, n in enumerate(large):
+        since = int(np.argmax(work_s[:, groups[n].members].sum(axis=1) > 0))
+        waited = with_all[since:, row].sum()
+        spared = (with_all - without)[since:, row]
+        added = (alone - with_calm)[since:, row]
+        if added.sum() > spared.sum():
+            spared = np.minimum(added, with_all[since:, row])
+        rows = slice(queue.first + since, queue.end)
+        took_s, usual_s, counted_s = (
+            table[rows][:, active[others[row]]]
+            for table in (demand.waited_s, demand.work_s, demand.counted_s)
+        )
+        measured_s = took_s.sum()
+        most = MOST_SCALE if queue.has_backlog else 1.0
+        spared *= min(measured_s / waited, most) if waited > 0 else 0.0
+        total = spared.sum()
+        if total <= 0 or total < MIN_SPARED * measured_s:
+            continue
+        gained = np.maximum(spared, 0)
+        found.append(
+            Harm(
+                n,
+                Queue(rows.start, rows.stop, queue.has_backlog),
+                gained * (total / gained.sum()),
+                float(counted_s.sum() / measured_s),
+                work_s[since:, groups[n].members].sum(axis=1),
+                work_s[since:].sum(axis=1),
+                (took_s + usual_s).sum(axis=1),
+                usual_s.sum(axis=1),
+            )
+        )
+    return found

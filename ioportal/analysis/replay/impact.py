@@ -1,0 +1,121 @@
+"""Impact of principals and groups of jobs by replay, in windows of 10 s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from ioportal.analysis.impact import WINDOW
+from ioportal.analysis.replay.harm import Group, harms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from ioportal.analysis.replay.demand import Bools, Demand
+    from ioportal.analysis.replay.harm import Harm
+
+PRINCIPAL = "principal"  # the kind of a single job, process or host
+MIN_MINUTE_SHARE = 0.05  # of the work of a minute: groups with less are not judged
+IMPACTS = {  # in microseconds
+    "kind": pl.String(),
+    "key": pl.String(),
+    "start": pl.Datetime("us", "UTC"),
+    **dict.fromkeys(
+        ("impact_us", "outside_us", "work_us", "all_work_us", "others_us", "others_usual_us"),
+        pl.Float64(),
+    ),
+}
+_MINUTE_S = 60.0
+_US_PER_S = 1e6
+_OWNER = {  # whose own waiting is no harm of a group
+    PRINCIPAL: "user",
+    "user": "user",
+    "application": "user",
+    "project": "project",
+}
+
+
+def by_window(
+    demand: Demand,
+    members: pl.DataFrame,
+    capacity_s: float,
+    until: datetime | None = None,
+) -> pl.DataFrame:
+    """Return how much less others would have waited without each principal and group.
+
+    Args:
+        demand: of one server; its senders are principals.
+        members: columns of `analysis.impact.MEMBERS`.
+        capacity_s: work that the server does in a second, in seconds of an idle server.
+        until: end of the known requests; None: all are known. See `harms`.
+
+    Returns:
+        A row for each group in each window of a queue: kind ("principal" or one of `GROUPS`), key,
+        start, and in microseconds impact_us, outside_us (of requests that are of no user), work_us,
+        all_work_us, others_us (time of others' requests) and others_usual_us (on an idle server).
+
+    Source: docs/metrics.md, "Impact".
+    """
+    of_sender = pl.DataFrame({PRINCIPAL: demand.senders}).join(
+        members, on=PRINCIPAL, how="left", maintain_order="left"
+    )
+    party = of_sender.select(pl.coalesce("user", "source", PRINCIPAL)).to_series()
+    found = list(_groups(demand, of_sender))
+    known = None if until is None else int((until - demand.start).total_seconds() / demand.width_s)
+    groups = [group for _, _, group in found]
+    frames = [
+        _rows(demand, harm, *found[harm.group][:2])
+        for harm in harms(demand, groups, party.to_list(), capacity_s, known)
+    ]
+    return pl.concat(frames) if frames else pl.DataFrame(schema=IMPACTS)
+
+
+def _groups(demand: Demand, of_sender: pl.DataFrame) -> Iterator[tuple[str, str, Group]]:
+    """Yield kind, key and senders of the groups with a notable part of the work of a minute."""
+    minute = max(round(_MINUTE_S / demand.width_s), 1)
+    begins = range(0, len(demand.work_s), minute)
+    work_s = np.add.reduceat(demand.work_s, begins, axis=0)
+    least_s = MIN_MINUTE_SHARE * work_s.sum(axis=1)
+    for kind, owner in _OWNER.items():
+        owners = of_sender[owner].to_numpy()
+        for key, which in _members(of_sender, kind).items():
+            group = work_s[:, which].sum(axis=1)
+            if (group > least_s).any():
+                mine = owners[which][0]
+                own = which if mine is None else owners == mine
+                yield kind, key, Group(which, own | which)
+
+
+def _members(of_sender: pl.DataFrame, kind: str) -> Mapping[str, Bools]:
+    keys = of_sender[kind].to_numpy()
+    return {key: keys == key for key in of_sender[kind].drop_nulls().unique().sort()}
+
+
+def _rows(demand: Demand, harm: Harm, kind: str, key: str) -> pl.DataFrame:
+    steps = np.arange(harm.queue.first, harm.queue.end)
+    width_us = round(demand.width_s * _US_PER_S)
+    seconds = {
+        "impact_us": harm.spared_s * harm.counted_share,
+        "outside_us": harm.spared_s * (1 - harm.counted_share),
+        "work_us": harm.work_s,
+        "all_work_us": harm.all_work_s,
+        "others_us": harm.others_s,
+        "others_usual_us": harm.others_usual_s,
+    }
+    return (
+        pl.DataFrame({name: amounts * _US_PER_S for name, amounts in seconds.items()})
+        .with_columns(
+            start=(
+                pl.lit(demand.start) + pl.duration(microseconds=pl.lit(steps * width_us))
+            ).dt.truncate(f"{WINDOW.seconds}s")
+        )
+        .group_by("start")
+        .agg(pl.sum(*seconds))
+        .select(
+            pl.lit(value).alias(name) if (value := {"kind": kind, "key": key}.get(name)) else name
+            for name in IMPACTS
+        )
+    )
