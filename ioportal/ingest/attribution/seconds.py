@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ROWS = sql.SQL("""
 SELECT start, second, service_id, opcode, source_job_id, nid_id,
-    sum(count)::bigint, sum(total_us_sum)::bigint, max(nids)
+    sum(count)::bigint, sum(total_us_sum)::bigint, sum(service_us_sum)::bigint, max(nids)
 FROM telemetry_rpcsecond
 WHERE server_id = %(server)s AND start >= %(start)s AND start < %(end)s
 GROUP BY 1, 2, 3, 4, 5, 6
@@ -26,7 +26,17 @@ COLUMNS = {
     "start": UTC_US,
     "second": UTC_US,
     **dict.fromkeys(
-        ("service_id", "opcode", "source_job_id", "nid_id", "count", "total_us", "nids"), pl.Int64()
+        (
+            "service_id",
+            "opcode",
+            "source_job_id",
+            "nid_id",
+            "count",
+            "total_us",
+            "service_us",
+            "nids",
+        ),
+        pl.Int64(),
     ),
 }
 _OPERATION = ("start", "service_id", "opcode")
@@ -94,6 +104,7 @@ def by_principal(rows: pl.DataFrame, senders: pl.DataFrame) -> pl.DataFrame:
         .agg(
             requests=(pl.col("count") * pl.col("share")).sum(),
             total_us=(pl.col("total_us") * pl.col("share")).sum(),
+            service_us=(pl.col("service_us") * pl.col("share")).sum(),
         )
         .join(clients, on=of_second)
         .sort(of_second)

@@ -90,6 +90,7 @@ class AttributedSecond(models.Model):
     # Parts of a sender's requests, by the shares of its principals in the window.
     requests = models.FloatField()
     total_us = models.FloatField()
+    service_us = models.FloatField()
     clients = models.FloatField()
 
     objects = WindowQuerySet.as_manager()
