@@ -8,18 +8,25 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from psycopg import sql
 
+from collectors.lustre import opcodes
 from collectors.lustre.rpc_seconds import SLICE_S, WAIT_S
 from collectors.tables import UTC_US
+from ioportal.analysis.replay.demand import REQUESTS, Demand
+from ioportal.analysis.replay.server import plateau
 from ioportal.telemetry.copy import read_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from datetime import datetime
+
+SECOND = timedelta(seconds=1)
+LEARNED = timedelta(days=1)  # in which the capacity of a server is learned
 
 # A request waits for at most `WAIT_S`, so the windows of its record start within this time.
 _BEFORE, _AFTER = timedelta(seconds=SLICE_S), timedelta(seconds=WAIT_S + SLICE_S)
 _SECONDS = sql.SQL("""
-SELECT second, server_id, service_id, opcode, kind, principal_id,
-    sum(requests), sum(total_us), max(clients)
+SELECT second, server_id, service_id, opcode, {kind}, {key},
+    sum(requests), sum(total_us), sum(service_us), max(clients)
 FROM telemetry_attributedsecond
 WHERE server_id = %(server)s AND start >= %(first)s AND start < %(last)s
     AND second >= %(start)s AND second < %(end)s
@@ -28,14 +35,17 @@ GROUP BY 1, 2, 3, 4, 5, 6
 _COLUMNS = {
     "start": UTC_US,
     **dict.fromkeys(("server", "service", "opcode", "kind", "key"), pl.Int64()),
-    **dict.fromkeys(("requests", "total_us", "clients"), pl.Float64()),
+    **dict.fromkeys(("requests", "total_us", "service_us", "clients"), pl.Float64()),
 }
+_BY_PRINCIPAL = {"kind": sql.Identifier("kind"), "key": sql.Identifier("principal_id")}
+_OF_ALL = {"kind": sql.Literal(0), "key": sql.Literal(0)}
 SECONDS = {
     "start": UTC_US,  # of the second in which the requests arrived
     **dict.fromkeys(("server", "service", "opcode"), pl.Int64()),
     "principal": pl.String(),  # as in `principal_windows`
     "requests": pl.Float64(),
     "total_us": pl.Float64(),
+    "service_us": pl.Float64(),
     "clients": pl.Float64(),  # of the principal in this second
 }
 
@@ -45,10 +55,61 @@ def seconds(server_id: int, start: datetime, end: datetime) -> pl.DataFrame:
 
     Seconds without a slow episode have no rows: their demand is unknown.
     """
-    values: dict[str, Any] = {"server": server_id, "start": start, "end": end}
-    rows = read_frame(_SECONDS, _COLUMNS, values | {"first": start - _BEFORE, "last": end + _AFTER})
+    return _read(_BY_PRINCIPAL, server_id, start, end)
+
+
+def capacity_s(server_id: int, time: datetime, usual: pl.DataFrame) -> float | None:
+    """Return the work that a server does in a second; None: its slow seconds do not show it.
+
+    Seconds of work are those of an idle server. They are learned from `LEARNED` before the time.
+
+    Args:
+        server_id: a metadata server.
+        time: end of the requests.
+        usual: its baselines: columns of `analysis.impact.BASELINES`.
+    """
+    rows = _read(_OF_ALL, server_id, time - LEARNED, time)
+    if rows.is_empty():
+        return None
+    shown = plateau(Demand.of(requests(rows, usual, users=set()), SECOND))
+    return shown.value if shown else None
+
+
+def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) -> pl.DataFrame:
+    """Return the demand for a replay: columns of `analysis.replay.demand.REQUESTS`.
+
+    The work of a request is its baseline. Requests without one count with their service time.
+
+    Args:
+        rows: columns of `SECONDS`.
+        usual: columns of `analysis.impact.BASELINES`.
+        users: principals that are jobs of users. Nobody waits for pings.
+    """
+    is_counted = pl.col("principal").is_in(list(users)) & (pl.col("opcode") != opcodes.OBD_PING)
+    known = usual.filter(pl.col("baseline_us") > 0)
+    work_us = pl.coalesce(pl.col("requests") * pl.col("baseline_us"), "service_us")
     return (
-        rows.with_columns(principal=pl.concat_str("kind", pl.lit(":"), "key"))
+        rows.join(known, on=["server", "service", "opcode"], how="left")
+        .with_columns(work_us=work_us, counted=pl.col("requests") * is_counted)
+        .group_by("start", sender="principal")
+        .agg(
+            pl.sum("requests", "work_us", "service_us"),
+            took_us=pl.sum("total_us"),
+            counted=pl.sum("counted") / pl.sum("requests"),
+            clients=pl.max("clients"),
+        )
+        .select(*REQUESTS)
+    )
+
+
+def _read(
+    columns: Mapping[str, sql.Composable], server_id: int, start: datetime, end: datetime
+) -> pl.DataFrame:
+    values: dict[str, Any] = {"server": server_id, "start": start, "end": end}
+    values |= {"first": start - _BEFORE, "last": end + _AFTER}
+    return (
+        read_frame(_SECONDS.format(**columns), _COLUMNS, values)
+        .with_columns(principal=pl.concat_str("kind", pl.lit(":"), "key"))
         .select(*SECONDS)
         .sort("start", "principal", "service", "opcode")
     )

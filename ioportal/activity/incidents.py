@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.db.models import Q
 
-from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
+from ioportal.activity import (
+    baselines,
+    impact_estimates,
+    job_groups,
+    principal_windows,
+    replays,
+)
 from ioportal.activity.impact_estimates import Estimate
 from ioportal.activity.models import Incident
-from ioportal.analysis.impact import REQUESTS, Impact
+from ioportal.analysis.impact import REQUESTS, Impact, by_window
 from ioportal.analysis.impact import impact as impact_of
 from ioportal.analysis.impact import latency as latency_of
 from ioportal.analysis.impact import requests as requests_of
@@ -60,7 +66,9 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     baseline = pl.concat([usual, *(each.baseline for each in estimates)])
     parts = [measured, *(each.slow_windows() for each in estimates)]
     windows = pl.concat(parts, how="vertical_relaxed")
-    impact = impact_of(windows, baseline, principal_windows.members(windows))
+    members = principal_windows.members(windows)
+    impacts = _impacts(server_ids, start, end, usual, estimates)
+    impact = impact_of(windows, baseline, members, impacts)
     slow = _slowdowns(server_ids, start, end, usual, estimates)
     return Analysis(
         _source(measured, estimates),
@@ -69,6 +77,26 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
         slow,
         requests_of(windows, baseline, slow),
     )
+
+
+def _impacts(
+    server_ids: Collection[int],
+    start: datetime,
+    end: datetime,
+    usual: pl.DataFrame,
+    estimates: list[Estimate],
+) -> pl.DataFrame:
+    """Return the impact of groups, measured and estimated: columns kind, key and impact_us."""
+    frames = [
+        replays.of_server(server, start, end, usual).impacts.with_columns(server=pl.lit(server))
+        for server in server_ids
+    ]
+    for estimate in estimates:
+        windows = estimate.slow_windows()
+        members = principal_windows.members(windows)
+        frames = [frame.filter(~estimate.includes()) for frame in frames]
+        frames.append(by_window(windows, estimate.baseline, members, reads=estimate.reads))
+    return pl.concat(frame.select("kind", "key", "impact_us") for frame in frames)
 
 
 def slowdowns(server_ids: Collection[int], start: datetime, end: datetime) -> list[Slowdown]:

@@ -96,7 +96,6 @@ def by_window(
     members: pl.DataFrame,
     *,
     since: datetime | None = None,
-    until: datetime | None = None,
     reads: pl.Series | None = None,
 ) -> pl.DataFrame:
     """Estimate how much less others would have waited without each principal and each group.
@@ -114,9 +113,6 @@ def by_window(
         baseline: columns of `BASELINES`.
         members: columns of `MEMBERS`.
         since: start of the first window of the result; None: of all.
-        until: end of the data so far; None: all data is known. A window in which an overload began
-            is missing while the next is incomplete, if several parties may be accountable: the
-            next one shows which of them overloads the server.
         reads: times of reads, if windows between two reads have equal values; None: windows are of
             single RPCs.
 
@@ -131,15 +127,10 @@ def by_window(
     """
     loads = _loads(windows, baseline, members)
     current = loads if since is None else loads.filter(pl.col("start") >= since)
-    return _impacts(current, loads, until, reads)
+    return _impacts(current, loads, reads)
 
 
-def _impacts(
-    current: pl.DataFrame,
-    loads: pl.DataFrame,
-    until: datetime | None = None,
-    reads: pl.Series | None = None,
-) -> pl.DataFrame:
+def _impacts(current: pl.DataFrame, loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
     """Return the rows of `by_window` in the current windows, of all loads."""
     overloads = _overloads(loads, reads)
     ahead = _work_ahead(current, loads, overloads)
@@ -181,29 +172,13 @@ def _impacts(
                 outside_us=share * (all_us - users_us).clip(lower_bound=0),
             )
         )
-    impacts = pl.concat(frames)
-    if until is None:
-        return impacts
-    return impacts.join(_unclear_beginnings(impacts, overloads, until), on=MOMENT, how="anti")
+    return pl.concat(frames)
 
 
 def _late_us(prefix: str) -> pl.Expr:
     """Return the extra waiting of requests with `PARTY_TIMES` of a prefix."""
     took, usual, blocked = (pl.col(f"{prefix}{name}_us") for name in ("took", "usual", "blocked"))
     return (took - usual - blocked).clip(lower_bound=0)
-
-
-def _unclear_beginnings(
-    impacts: pl.DataFrame, overloads: pl.DataFrame, until: datetime
-) -> pl.DataFrame:
-    """Return the windows before `until` in which an overload began, of several possible causes."""
-    several = (
-        impacts.filter(pl.col("kind") == "principal", pl.col("impact_us") > 0)
-        .group_by(MOMENT)
-        .len()
-        .filter(pl.col("len") > 1, pl.col("start") > until - 2 * WINDOW)
-    )
-    return overloads.filter("begins").join(several, on=MOMENT, how="semi").select(MOMENT)
 
 
 def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
@@ -352,13 +327,16 @@ def _overloads(loads: pl.DataFrame, reads: pl.Series | None) -> pl.DataFrame:
     )
 
 
-def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame) -> Impact:
+def impact(
+    windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame, impacts: pl.DataFrame
+) -> Impact:
     """Sum load, impact and waiting of each principal and group over all windows.
 
     Args:
         windows: columns of `WINDOWS`.
         baseline: columns of `BASELINES`.
         members: columns of `MEMBERS`.
+        impacts: the impact of groups: columns kind, key and impact_us.
 
     Returns:
         The impact of every principal and group; no windows give no rows and a known share of 0.
@@ -366,12 +344,7 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
     timed = int(windows["timed"].sum())
     known = int(windows.join(baseline, on=_KIND, how="semi")["timed"].sum())
     loads = _loads(windows, baseline, members)
-    waiting = loads.filter(pl.col("took_us") - pl.col("usual_us") > pl.col("blocked_us"))
-    impacts = (
-        _impacts(loads.join(waiting, on=MOMENT, how="semi"), loads)
-        .group_by("kind", "key")
-        .agg(impact_s=pl.sum("impact_us") / US_PER_S)
-    )
+    of_groups = impacts.group_by("kind", "key").agg(impact_s=pl.sum("impact_us") / US_PER_S)
     late_us = pl.max_horizontal(pl.col("took_us") - pl.col("usual_us"), 0)
     all_work_us = loads["work_us"].sum()
     frames = {
@@ -385,7 +358,7 @@ def impact(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
             share=(pl.sum("work_us") / all_work_us).fill_nan(0),
             suffered_s=late_us.sum() / US_PER_S,
         )
-        .join(impacts.filter(kind=kind).drop("kind"), on="key", how="left")
+        .join(of_groups.filter(kind=kind).drop("kind"), on="key", how="left")
         .with_columns(pl.col("impact_s").fill_null(0))
         .sort("impact_s", "service_s", "key", descending=[True, True, False])
         for kind in ("principal", *GROUPS)

@@ -18,6 +18,10 @@ from ioportal.analysis.load_ramp import MAX_BINS, MIN_RANGE, MIN_VALUES
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNERS
 from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
+from ioportal.analysis.replay.demand import BLOCKED_TIMES as REPLAY_BLOCKED
+from ioportal.analysis.replay.harm import BUSIER_TIMES as REPLAY_BUSIER
+from ioportal.analysis.replay.harm import DRAINED, MIN_SPARED, MIN_WORK, YOUNG_S
+from ioportal.analysis.replay.server import FULL_SHARE, TYPICAL
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.analysis.usual import MIN_SAME_NAME
 
@@ -244,70 +248,57 @@ cover timed RPCs only: lines without a timing tail are counted but not timed.
 
 ## Impact
 
-A busy job is not necessarily harmful. Impact estimates how many seconds less others would have
-waited without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
+A busy job is not necessarily harmful. Impact is how many seconds less others would have waited
+without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
 or of an application (user and job name without numbers). *Others* are the jobs of other users: if a
 user's jobs delay each other, others are not harmed. For a project, others are outside the project.
 No user waits for pings, which clients send automatically, nor for requests outside jobs (system
 daemons, log-in nodes, requests without a job id): their extra waiting is stored apart, and mails
-name it apart. In each window of 10 s and service of a metadata server, impact is
-``accountable share x worked share x max(0, others' time - blocked time - usual time of as many RPCs
-of the same kinds)``. An RPC's time lasts from its arrival to its end. The impact in a range is the
-sum over its windows. Pages call it *extra wait of others*. *Wait above usual* is another figure:
+name it apart. Pages call impact *extra wait of others*. *Wait above usual* is another figure:
 the excess of the time of requests over the usual time, whoever caused it. A group's own is no
-impact, nor is the waiting of a party with more than {BUSIER_TIMES:g} times the group's work:
-that is its own doing.
+impact, nor is the waiting of a user with more than {REPLAY_BUSIER:g} times the group's work in the
+queue: that is its own doing.
 
-The accountable share follows from the *work* that delays the RPCs of a window:
+On a traced server impact is *measured*, queue by queue: the requests are served again without the
+group.
 
-- Work is the usual time of the RPCs done, not their service time: an RPC that is blocked on a lock
-  occupies a thread, but is not busy. RPCs without a baseline count with their service time.
-- It is the work of the window. If its RPCs took more than {SHORT_WAIT.total_seconds():g} s on
-  average, the windows before are included, for the time beyond, rounded up to whole windows (at
-  most {MAX_WAIT.seconds // 60} minutes).
-- If an overload *ended* in the window, the window before is included. It ended if the window before
-  did {ENDED_TIMES} times as much work or more, and its RPCs took longer relative to usual.
-- If an overload *began* in the window, the next window is included. It began if the RPCs took
-  {BEGUN_TIMES} times as long or more, relative to usual, as in the window before; and if the next
-  window does at least as much work, and its RPCs take longer still.
-- The work of a principal in a window counts in proportion to the mean waiting of its RPCs, relative
-  to the busiest principal's and at most once: RPCs that met no queue were done at other times of
-  the window. Waiting is time beyond usual, without blocked time.
+1. *Demand*: requests by second of arrival and sender. Their work is their usual time. It is known
+   around seconds in which requests waited longer in the queue than they were handled.
+2. *Capacity*: the mean work in a second inside the queues of the day before, without values that
+   differ by more than {TYPICAL:.0%} from their median.
+3. *Wishes*: a sender whose clients have as many requests at a full server as they may send waits
+   for answers, so its requests show the pace of the server. They move to the beginning of this
+   spell: at the sender's rate before, or all at once if it sent less. A full server does at least
+   {FULL_SHARE:.0%} of its capacity. The limit of a client is that of the busiest senders of full
+   seconds; half of it counts as reached.
+4. *Queue*: it begins when more work arrives than the server can do, and ends when the rest is done.
+   Where less than {DRAINED:g} s of work is left, the next queue begins. Requests are served first
+   come, first served, with at most the limit of each sender at the server.
+5. *Replay*: the queue is served with all senders, and without the group. The share of the waiting
+   that others are spared, times their measured waiting, is the impact. Measured waiting is the time
+   from arrival to end beyond usual, without blocked time, from the group's first request in the
+   queue on.
+6. *Bystanders*: a group with less than {MIN_WORK:.0%} of the queue's work has no impact, nor one
+   without which others would be spared less than {MIN_SPARED:.0%} of their waiting.
+7. *Several causes*: of two storms that each block the server, removing one spares little. The
+   impact is at least what the group alone adds to the waiting of those with less than
+   {MIN_WORK:.0%} of the work.
 
-While data arrives, a window in which RPCs began to take longer has no impact until the next window
-is complete, if several principals may be accountable: only then is it clear which principal
-overloads the server.
+A queue that has not drained is judged when it is {YOUNG_S:g} s old. Parts of a minute without a
+queue are judged like queues; there, requests wait as with random arrivals. *Blocked time* of a
+sender in a second is ``service time - {REPLAY_BLOCKED:g} x slowness x usual time of its requests``,
+if positive: these wait for a lock. *Slowness* is service time / work of the busiest sender, at
+least 1. Impact is stored by 10 s, in windows in which all RPCs took at least
+{EVERY_SLOW_WINDOW.enter} times the usual time, and from 0.01 s on.
 
-Users, and hosts and processes outside jobs, are *parties*. For a project's impact, projects are. A
-group and the rest of its user are separate parties. Any process can change its name: in ``reach``
-and for the largest share, all processes count as one party. With *s* the group's share of the work:
-
-- ``reach`` is the sum of all parties' shares, each limited to *s*. A calm server does up to
-  {CALM_SHARE:.0%} of the work of a slow one. If ``reach`` is lower, limiting the busier parties
-  would be enough, and the group is not accountable.
-- ``accountable share = (reach - {CALM_SHARE:g}) / {1 - CALM_SHARE:g} x (s / largest share of a
-  party)^2``, from 0 to 1. It is 1 for the largest party.
-
-*Blocked time* of a principal is ``service time - {BLOCKED_TIMES} x slowness x usual time of its
-RPCs``, if positive: such RPCs wait for a lock, not for work. *Slowness* is service time / work of
-the principal with most work in the window, at least 1. The worked share is work / (work + blocked
-time of all, beyond that of {FREE_THREADS} threads), over the included windows and not in proportion
-to waiting: if locks block all threads, others queue for them.
-
-An RPC belongs to the window in which it ended. Impact is computed only for windows in which all
-RPCs with a known baseline took at least {EVERY_SLOW_WINDOW.leave:g} times the usual time. Values
-below 0.01 s in a window are not stored.
+Impacts of several groups may add up to more than the waiting: several of them may be needed for a
+queue.
 
 Pages show two shares of work. The *share of work while slow* (home, overview and the pages of
-servers, users, projects and jobs) is a group's part of the work that delays the RPCs of the windows
-in which it had impact. Shares of several groups refer to different windows, so their sum may exceed
+servers, users, projects and jobs) is a group's part of the work in the windows in which it had
+impact. Shares of several groups refer to different windows, so their sum may exceed
 100 %. The *share of work in range* (impact analysis and incidents) is its part of all work in the
 range, slow or not.
-
-Impacts of several groups may add up to more than the waiting. Of two equal storms, each is
-accountable for all waiting of others if the server would be calm without it. If each storm alone
-exceeds the server's capacity, impact is up to twice the waiting that would be saved. The work done
-does not show how much more was requested.
 
 *Usual times* are the baseline of a server, service and opcode. This is the median of the mean times
 (arrival to end) in the windows of the four weeks before, restricted to windows in which the service
@@ -345,9 +336,9 @@ is of all RPCs, the cause's own included.
 ### Estimated impact
 
 Where a server was not traced, or its trace has no baseline yet, impact is estimated from
-statistics that servers always keep, and is named so. The definition is the same; its windows are
-estimated. An interval between two reads is spread evenly over the windows of 10 s in it. Intervals
-of more than `IOPORTAL_POLL_GAP` are gaps.
+statistics that servers always keep, and is named so. It is not replayed: reads are too far apart to
+show when a queue began. An interval between two reads is spread evenly over the windows of 10 s in
+it. Intervals of more than `IOPORTAL_POLL_GAP` are gaps.
 
 - The time of a request is its wait in the queue plus its handling (mds_stats, means of each service
   `mdt*`). Handling is the mean of the opcodes whose times the server counts, and 0 without any. Its
@@ -373,6 +364,46 @@ the end of a trace are not estimated, because its next records may not have arri
 have no user id, nor are the two minutes after the latest read of the exports. The waiting includes
 time blocked on locks, because statistics of services do not separate it. In simulated storms the
 estimate is within a factor of 2 of the measured impact (3 without times of operations).
+
+In each window of 10 s and service, the estimated impact is ``accountable share x worked share x
+max(0, others' time - blocked time - usual time of as many RPCs of the same kinds)``. The waiting of
+a party with more than {BUSIER_TIMES:g} times the group's work does not count.
+
+The accountable share follows from the *work* that delays the RPCs of a window:
+
+- Work is the usual time of the RPCs done, not their service time: an RPC that is blocked on a lock
+  occupies a thread, but is not busy. RPCs without a baseline count with their service time.
+- It is the work of the window. If its RPCs took more than {SHORT_WAIT.total_seconds():g} s on
+  average, the windows before are included, for the time beyond, rounded up to whole windows (at
+  most {MAX_WAIT.seconds // 60} minutes).
+- If an overload *ended* in the window, the window before is included. It ended if the window before
+  did {ENDED_TIMES} times as much work or more, and its RPCs took longer relative to usual.
+- If an overload *began* in the window, the next window is included. It began if the RPCs took
+  {BEGUN_TIMES} times as long or more, relative to usual, as in the window before; and if the next
+  window does at least as much work, and its RPCs take longer still.
+- The work of a principal in a window counts in proportion to the mean waiting of its RPCs, relative
+  to the busiest principal's and at most once: RPCs that met no queue were done at other times of
+  the window. Waiting is time beyond usual, without blocked time.
+
+Users, and hosts and processes outside jobs, are *parties*. For a project's impact, projects are. A
+group and the rest of its user are separate parties. Any process can change its name: in ``reach``
+and for the largest share, all processes count as one party. With *s* the group's share of the work:
+
+- ``reach`` is the sum of all parties' shares, each limited to *s*. A calm server does up to
+  {CALM_SHARE:.0%} of the work of a slow one. If ``reach`` is lower, limiting the busier parties
+  would be enough, and the group is not accountable.
+- ``accountable share = (reach - {CALM_SHARE:g}) / {1 - CALM_SHARE:g} x (s / largest share of a
+  party)^2``, from 0 to 1. It is 1 for the largest party.
+
+*Blocked time* of a principal is ``service time - {BLOCKED_TIMES} x slowness x usual time of its
+RPCs``, if positive: such RPCs wait for a lock, not for work. *Slowness* is service time / work of
+the principal with most work in the window, at least 1. The worked share is work / (work + blocked
+time of all, beyond that of {FREE_THREADS} threads), over the included windows and not in proportion
+to waiting: if locks block all threads, others queue for them.
+
+An RPC belongs to the window in which it ended. Impact is computed only for windows in which all
+RPCs with a known baseline took at least {EVERY_SLOW_WINDOW.leave:g} times the usual time. Values
+below 0.01 s in a window are not stored.
 
 ## Slow intervals
 

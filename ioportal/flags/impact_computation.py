@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db import transaction
+from django.utils import timezone
 
-from ioportal.activity import baselines, impact_estimates, job_groups, principal_windows
+from ioportal.activity import (
+    baselines,
+    impact_estimates,
+    job_groups,
+    principal_windows,
+    replays,
+)
 from ioportal.analysis.impact import GROUPS, MAX_WAIT, WINDOW, by_window
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW
 from ioportal.jobs.models import DirtyEvidence
@@ -20,6 +27,7 @@ from ioportal.telemetry import buckets, coverage, levels, retention
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
+    AttributedSecond,
     Coverage,
     DirtyImpact,
     ImpactWindow,
@@ -62,15 +70,18 @@ def compute_pending(limit: int = 500) -> int:
 
 
 def _slow_windows(server: int, reattributed: list[DirtyImpact]) -> list[Interval]:
-    """Return the computed slow windows of a server within some intervals.
+    """Return the slow windows of a server within some intervals.
 
     A new attribution of the same RPCs does not change the server's speed: only these windows
     change.
     """
     starts: set[datetime] = set()
     for row in reattributed:
-        windows = ImpactWindow.objects.between(floor_to_window(row.start), row.end)
-        starts.update(windows.filter(server_id=server).values_list("start", flat=True).distinct())
+        start = floor_to_window(row.start)
+        estimated = ImpactWindow.objects.between(start, row.end).filter(is_estimated=True)
+        for windows in (estimated, AttributedSecond.objects.between(start, row.end)):
+            of_server = windows.filter(server_id=server)
+            starts.update(of_server.values_list("start", flat=True).distinct())
     width = levels.IMPACT.width
     return [Interval(start, start + width) for start in sorted(starts)]
 
@@ -80,6 +91,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
 
     A group is evaluated with any of its jobs.
     """
+    start, end = replays.whole_queues(server, start, end)
     first = start
     previous = ImpactWindow.objects.between(start, end).filter(server_id=server)
     job_windows = previous.filter(kind=Principal.JOB).values_list("principal_id", flat=True)
@@ -99,15 +111,10 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
 
 def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -> set[int]:
     """Store the impact in traced slow windows in [start, end); return jobs as `_store` does."""
-    changed: set[int] = set()
-    slowdowns = baselines.slowdowns([server], start, end, usual, EVERY_SLOW_WINDOW)
-    if not slowdowns:  # spares a query in calm times
-        return changed
     traced_until = coverage.last_observed(Coverage.Source.RPC_TRACE, {server: timedelta(0)})
-    for slow in slowdowns:
-        windows = principal_windows.windows([server], _begin(slow, start), slow.end + WINDOW)
-        changed |= _store(windows, usual, slow, until=traced_until[server])
-    return changed
+    known_until = min(traced_until.get(server, end), timezone.now() - replays.DELAY)
+    found = replays.of_server(server, start, end, usual, known_until)
+    return _store(*found, server, is_estimated=False)
 
 
 def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
@@ -116,7 +123,11 @@ def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
     estimate = impact_estimates.Estimate(server, start, end)
     for slow in estimate.slowdowns(EVERY_SLOW_WINDOW):
         windows = estimate.windows(_begin(slow, start), slow.end)
-        changed |= _store(windows, estimate.baseline, slow, reads=estimate.reads)
+        members = principal_windows.members(windows)
+        impacts = by_window(
+            windows, estimate.baseline, members, since=slow.start, reads=estimate.reads
+        ).filter(pl.col("start") < slow.end)
+        changed |= _store(impacts, members, server, is_estimated=True)
     return changed
 
 
@@ -126,27 +137,22 @@ def _begin(slow: Slowdown, start: datetime) -> datetime:
 
 
 def _store(
-    windows: pl.DataFrame,
-    usual: pl.DataFrame,
-    slow: Slowdown,
+    impacts: pl.DataFrame,
+    members: pl.DataFrame,
+    server: int,
     *,
-    until: datetime | None = None,
-    reads: pl.Series | None = None,
+    is_estimated: bool,
 ) -> set[int]:
-    """Store the impact in a slow interval; return its jobs, and one job of each of its groups.
+    """Store the impact in slow windows; return its jobs, and one job of each of its groups.
 
     Args:
-        windows: columns of `WINDOWS`.
-        usual: columns of `BASELINES`.
-        slow: the interval.
-        until: end of the trace.
-        reads: times of the reads from which the windows are estimated.
+        impacts: rows of `by_window`.
+        members: columns of `MEMBERS`.
+        server: the server.
+        is_estimated: whether it is from counters.
     """
-    members = principal_windows.members(windows)
     impacts = (
-        by_window(windows, usual, members, since=slow.start, until=until, reads=reads)
-        .filter(pl.col("start") < slow.end)
-        .group_by("start", "server", "kind", "key")
+        impacts.group_by("start", "kind", "key")
         .agg(pl.sum(*_TIMES))
         .with_columns(pl.col(_TIMES).round().cast(pl.Int64))
         .filter(pl.col("impact_us") + pl.col("outside_us") >= _MIN_STORED_US)
@@ -159,8 +165,8 @@ def _store(
         "principal_id",
         *_TIMES,
         kind="kind_id",
-        server_id=pl.col("server").cast(pl.Int32),
-        is_estimated=pl.lit(reads is not None),
+        server_id=pl.lit(server, pl.Int32),
+        is_estimated=pl.lit(is_estimated),
     )
     copy_frame(ImpactWindow, rows)
     of_groups = members.unpivot(

