@@ -35,7 +35,7 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
     job = Job.objects.get(batch_id="11").pk
     pages = {
         "/load/?format=json": 10,
-        "/search/?q=u10+u11": 12,
+        "/search/?q=u10+u11": 14,
         "/styleguide/": 4,
         f"/jobs/{job}/similar-jobs/?format=json": 4,
         f"/jobs/{job}/timelines/metadata/?format=json": 10,
@@ -55,9 +55,9 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
         "/projects/p11/": 36,
         "/ingest/?format=csv": 3,
         f"/ingest/files/{segment}/": 8,
-        "/ingest/coverage/": 25,
+        "/ingest/coverage/": 28,
         "/ingest/nids/": 7,
-        "/ingest/storage/": 32,
+        "/ingest/storage/": 34,
         "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 24,
         "/ingest/pending/": 8,
         "/ingest/pending/?format=csv": 4,

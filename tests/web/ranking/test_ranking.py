@@ -5,7 +5,6 @@ import re
 import pytest
 
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job
-from ioportal.studies.models import Mitigation
 from ioportal.web.ranking.page import COUNTING
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -57,14 +56,9 @@ def test_pending_statistics_are_counted(as_staff, alice, jobs):
     pending = [Job.objects.get(batch_id="alice1").pk]
     DirtyStatistics.objects.mark(pending)
     DirtyEvidence.objects.mark(pending)
-    change = Mitigation.objects.create(
-        title="Stripes", kind="other", started_at=at("12:30"), scope="user=alice"
-    )
-
     for address in (
         "/jobs/?last=all",
         "/compare/?arm=user%3Dalice&arm=user%3Dbob",
-        f"/mitigations/{change.pk}/",
         "/mitigations/what-worked/",
         "/trends/change-points/?last=all",
         "/ranking/?by=opens",
