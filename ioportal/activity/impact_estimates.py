@@ -137,8 +137,9 @@ class Estimate:
         times = impact_estimate.times(self._waits, self.baseline, self._span)
         return slow_intervals(times, criteria)
 
+    @cached_property
     def slow_windows(self) -> pl.DataFrame:
-        """Return all slow windows: columns of `WINDOWS`."""
+        """All slow windows: columns of `WINDOWS`."""
         slow = self.slowdowns(EVERY_SLOW_WINDOW)
         return pl.concat(
             [pl.DataFrame(schema=WINDOWS), *(self.windows(each.start, each.end) for each in slow)],

@@ -64,7 +64,7 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     if measured.is_empty() and not estimates:
         return None
     baseline = pl.concat([usual, *(each.baseline for each in estimates)])
-    parts = [measured, *(each.slow_windows() for each in estimates)]
+    parts = [measured, *(each.slow_windows for each in estimates)]
     windows = pl.concat(parts, how="vertical_relaxed")
     members = principal_windows.members(windows)
     impacts = _impacts(server_ids, start, end, usual, estimates)
@@ -92,7 +92,7 @@ def _impacts(
         for server in server_ids
     ]
     for estimate in estimates:
-        windows = estimate.slow_windows()
+        windows = estimate.slow_windows
         members = principal_windows.members(windows)
         frames = [frame.filter(~estimate.includes()) for frame in frames]
         frames.append(by_window(windows, estimate.baseline, members, reads=estimate.reads))
