@@ -17,10 +17,13 @@ from psycopg import sql
 
 from collectors.lustre.rpc_records import LONGEST_US
 from collectors.lustre.service_stats import WAIT
+from ioportal.activity import principal_windows
+from ioportal.activity.replays import Impacts
 from ioportal.analysis import impact_estimate
-from ioportal.analysis.impact import BASELINES, MAX_WAIT, WINDOWS
-from ioportal.analysis.impact_estimate import LOADS, WAITS
-from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, slow_intervals
+from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOW, WINDOWS
+from ioportal.analysis.impact_estimate import CALM_WINDOWS, LOADS, WAITS
+from ioportal.analysis.replay.impact import IMPACTS
+from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, calm_windows, slow_intervals
 from ioportal.site.job_id_pattern import has_uid
 from ioportal.site.models import Counter, Server, Service, Target
 from ioportal.telemetry import buckets, coverage, services
@@ -36,6 +39,7 @@ from ioportal.telemetry.models import (
 from ioportal.telemetry.sums import metadata_operations, timed_operations
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from ioportal.analysis.slowness import Slowdown, SlownessCriteria
@@ -45,6 +49,7 @@ _BASELINE_STEP = timedelta(minutes=10)  # periods end at multiples
 _BASELINE_READS = 300
 _ALL_READS = 1_000_000
 _TRACE_DELAY = _EXPORTS_DELAY = timedelta(minutes=2)
+_CALM = timedelta(hours=1)  # before an estimate: calm windows within show the usual load
 _EVIDENCE = timedelta(minutes=2)  # around an interval: polls of counters and exports differ
 _POLL = timedelta(minutes=1)  # operations before a client's first poll are spread over it
 _LARGEST_RATE = 1_000_000  # requests/s of a service: counters above are not true
@@ -112,7 +117,7 @@ class Estimate:
         self._server = server_id
         self._span = start, end
         self._baseline_at = baseline_at or start
-        self._waits = waits(server_id, start - MAX_WAIT, end, _ALL_READS)
+        self._waits = waits(server_id, start - _CALM, end, _ALL_READS)
 
     @cached_property
     def baseline(self) -> pl.DataFrame:
@@ -123,28 +128,41 @@ class Estimate:
         of_day = waits(self._server, end - _BASELINE_PERIOD, end, _BASELINE_READS)
         return impact_estimate.baseline(self._server, of_day)
 
-    @property
-    def reads(self) -> pl.Series:
-        """The times of reads of the server's statistics."""
-        return self._waits["start"]
-
     @cached_property
     def _mdts(self) -> list[int]:
         return _mdts(Server.objects.get(pk=self._server))
 
     def slowdowns(self, criteria: SlownessCriteria | None = None) -> list[Slowdown]:
         """Return the intervals in which the server left its baseline, worst first."""
-        times = impact_estimate.times(self._waits, self.baseline, self._span)
-        return slow_intervals(times, criteria)
+        return slow_intervals(self._times(*self._span), criteria)
+
+    def _times(self, start: datetime, end: datetime) -> pl.DataFrame:
+        return impact_estimate.times(self._waits, self.baseline, (start, end))
 
     @cached_property
     def slow_windows(self) -> pl.DataFrame:
         """All slow windows: columns of `WINDOWS`."""
+        return _concat(WINDOWS, self._slow.values())
+
+    @cached_property
+    def _slow(self) -> dict[Slowdown, pl.DataFrame]:
         slow = self.slowdowns(EVERY_SLOW_WINDOW)
-        return pl.concat(
-            [pl.DataFrame(schema=WINDOWS), *(self.windows(each.start, each.end) for each in slow)],
-            how="vertical_relaxed",
-        )
+        return {each: self._windows(each.start, each.end) for each in slow}
+
+    @cached_property
+    def impact(self) -> Impacts:
+        """The impact in all slow windows."""
+        start, end = self._span
+        times = self._times(start - _CALM, end)
+        impacts, members = [], []
+        for slow, windows in self._slow.items():
+            calm = calm_windows(times, slow.start, CALM_WINDOWS)
+            before = self._windows(calm[0], calm[-1] + WINDOW) if calm else windows.clear()
+            rows = pl.concat([windows, before.filter(pl.col("start").is_in(calm))])
+            groups = principal_windows.members(windows)
+            impacts.append(impact_estimate.by_window(rows, self.baseline, groups, calm))
+            members.append(groups)
+        return Impacts(_concat(IMPACTS, impacts), _concat(MEMBERS, members).unique("principal"))
 
     def includes(self) -> pl.Expr:
         """Return whether a window is in the span of the server."""
@@ -153,13 +171,16 @@ class Estimate:
             start, end, closed="left"
         )
 
-    def windows(self, start: datetime, end: datetime) -> pl.DataFrame:
-        """Return windows in a part, which begins up to `MAX_WAIT` earlier: columns of `WINDOWS`."""
+    def _windows(self, start: datetime, end: datetime) -> pl.DataFrame:
         around = start - _EVIDENCE, end + _EVIDENCE
         loads = impact_estimate.by_nodes(
             _loads(self._mdts, *around), _exports_observed(self._mdts, *around), _UNATTRIBUTED
         )
         return impact_estimate.windows(self._server, self._waits, loads, (start, end))
+
+
+def _concat(schema: Mapping[str, pl.DataType], frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat([pl.DataFrame(schema=schema), *frames], how="vertical_relaxed")
 
 
 def untraced(server_id: int, start: datetime, end: datetime, usual: pl.DataFrame) -> list[Interval]:

@@ -19,7 +19,7 @@ from ioportal.activity import (
 )
 from ioportal.activity.impact_estimates import Estimate
 from ioportal.activity.models import Incident
-from ioportal.analysis.impact import REQUESTS, Impact, by_window
+from ioportal.analysis.impact import REQUESTS, Impact
 from ioportal.analysis.impact import impact as impact_of
 from ioportal.analysis.impact import latency as latency_of
 from ioportal.analysis.impact import requests as requests_of
@@ -92,10 +92,8 @@ def _impacts(
         for server in server_ids
     ]
     for estimate in estimates:
-        windows = estimate.slow_windows
-        members = principal_windows.members(windows)
         frames = [frame.filter(~estimate.includes()) for frame in frames]
-        frames.append(by_window(windows, estimate.baseline, members, reads=estimate.reads))
+        frames.append(estimate.impact.impacts)
     return pl.concat(frame.select("kind", "key", "impact_us") for frame in frames)
 
 

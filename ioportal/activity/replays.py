@@ -24,7 +24,7 @@ DELAY = timedelta(seconds=2 * SLICE_S)  # until agents have sent the demand of a
 _LONGEST = timedelta(minutes=10)  # part of a queue that is served again
 
 
-class Replay(NamedTuple):
+class Impacts(NamedTuple):
     """The impact in slow intervals.
 
     Args:
@@ -42,7 +42,7 @@ def of_server(
     end: datetime,
     usual: pl.DataFrame,
     until: datetime | None = None,
-) -> Replay:
+) -> Impacts:
     """Return the impact in the slow windows of a traced server that start in [start, end).
 
     Args:
@@ -52,7 +52,7 @@ def of_server(
         usual: baselines of the server: columns of `analysis.impact.BASELINES`.
         until: up to when the demand is known; None: it is complete.
     """
-    nothing = Replay(pl.DataFrame(schema=replay.IMPACTS), pl.DataFrame(schema=MEMBERS))
+    nothing = Impacts(pl.DataFrame(schema=replay.IMPACTS), pl.DataFrame(schema=MEMBERS))
     slowdowns = baselines.slowdowns([server_id], start, end, usual, EVERY_SLOW_WINDOW)
     capacity_s = demand.capacity_s(server_id, end, usual) if slowdowns else None
     if capacity_s is None:
@@ -68,10 +68,10 @@ def of_server(
         served = Demand.of(demand.requests(seconds, usual, users), demand.SECOND)
         impacts = replay.by_window(served, members, capacity_s, until)
         is_slow = pl.col("start").is_between(slow.start, slow.end, closed="left")
-        found.append(Replay(impacts.filter(is_slow), members))
+        found.append(Impacts(impacts.filter(is_slow), members))
     parts = zip(*found, strict=True)
     impacts, members = (pl.concat(frames, how="diagonal") for frames in parts)
-    return Replay(impacts, members.unique("principal"))
+    return Impacts(impacts, members.unique("principal"))
 
 
 def whole_queues(server_id: int, start: datetime, end: datetime) -> Interval:

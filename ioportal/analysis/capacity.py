@@ -19,7 +19,7 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import theilslopes
 
 from collectors.tables import UTC_US
-from ioportal.analysis.impact import FREE_THREADS, US_PER_S
+from ioportal.analysis.impact import US_PER_S
 from ioportal.analysis.safe_load import Windows, safe_load
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ MIN_WINDOWS = 200
 MIN_LOAD_RATIO = 1.5  # highest / lowest load
 MIN_DAYS, MIN_HOURS = 7, 5  # to resample
 MIN_JOBS = 5
+FREE_THREADS = 16  # of a service: so many blocked threads leave threads for others
 STEADY_RATIO = 1.5  # of the loads of adjacent windows
 RESTART_PAUSE = timedelta(minutes=10)  # in which clients reconnect
 BUSY_SHARE = 0.95  # of the hours have at most the busy load

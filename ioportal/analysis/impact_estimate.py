@@ -1,8 +1,9 @@
 """Estimated impact, without traces: from the times of a server's requests and counted operations.
 
-Estimated and measured impact have the same definition (`ioportal.analysis.impact`). The windows are
-estimated: values are constant between two reads, all requests of a service take equally long, and
-each principal sends requests in proportion to its load.
+Between two reads nobody knows in which second requests arrived, so no queue can be served again.
+What is known: the waiting, and who sent more than usual. Windows are estimated: values are constant
+between two reads, all requests of a service take equally long, and each principal sends requests in
+proportion to its load.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import polars as pl
 
 from ioportal.analysis.impact import BASELINES, WINDOW, WINDOWS
 from ioportal.analysis.quality import CONTRADICTION
+from ioportal.analysis.replay.impact import IMPACTS, OWNERS
 from ioportal.analysis.slowness import TIMES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
 UTC_US = pl.Datetime("us", "UTC")
@@ -38,9 +40,12 @@ WAITS = {  # of intervals between two reads of a server's statistics, without ov
 }
 MIN_CALM_INTERVALS = 20  # of a known baseline
 COSTLIEST = 2  # mean time of a principal's operations / that of the busiest principal's
+CAUSE_SHARE = 0.4  # of the work above usual: a group with less is not known to be the cause
+CALM_WINDOWS = 12  # before a slow interval: they show the usual work of each principal
 
 _KIND = ("server", "service", "opcode")
 _AMOUNTS = ("operations", "time_us")
+_OF_OTHERS = ("impact_us", "outside_us", "others_us", "others_usual_us")
 
 
 def baseline(server: int, waits: pl.DataFrame) -> pl.DataFrame:
@@ -223,6 +228,89 @@ def windows(
         )
     )
     return _with_kind(rows, server).select(*WINDOWS)
+
+
+def by_window(
+    windows: pl.DataFrame, usual: pl.DataFrame, members: pl.DataFrame, calm: Collection[datetime]
+) -> pl.DataFrame:
+    """Estimate how much less others would have waited without each principal and each group.
+
+    The *excess* of a principal is its work above that of calm windows. If all excess of a slow
+    window arrives at once, the waiting is in proportion to its square. So without a group that
+    sent the share s of the excess, others would have waited ``1 - (1 - s)^2`` less. A group with
+    less than `CAUSE_SHARE` is not known to be the cause: it has no impact.
+
+    Args:
+        windows: columns of `WINDOWS`, of one server: slow windows and calm ones.
+        usual: columns of `BASELINES`.
+        members: columns of `MEMBERS`.
+        calm: starts of the calm windows.
+
+    Returns:
+        Columns of `analysis.replay.impact.IMPACTS`, of slow windows in which a group is the cause.
+
+    Source: docs/metrics.md, "Impact".
+    """
+    slow = _excesses(windows, usual, calm).join(members, on="principal", how="left")
+    is_of_user = pl.col("user").is_not_null()
+    late_us = (pl.col("took_us") - pl.col("work_us")).clip(lower_bound=0)
+    slow = slow.with_columns(
+        all_work_us=pl.sum("work_us").over("start"),
+        all_excess_us=pl.sum("excess_us").over("start"),
+        others_us=pl.when(is_of_user).then("took_us").otherwise(0),
+        others_usual_us=pl.when(is_of_user).then("work_us").otherwise(0),
+        impact_us=pl.when(is_of_user).then(late_us).otherwise(0),
+        outside_us=pl.when(is_of_user).then(0).otherwise(late_us),
+    ).with_columns(pl.sum(*_OF_OTHERS).over("start").name.suffix("_all"))
+    return pl.concat(_of_groups(slow, kind, owner) for kind, owner in OWNERS.items())
+
+
+def _excesses(
+    windows: pl.DataFrame, usual: pl.DataFrame, calm: Collection[datetime]
+) -> pl.DataFrame:
+    """Return work, time and excess of each principal in each slow window."""
+    work_us = pl.col("timed") * pl.col("baseline_us")
+    loads = (
+        windows.join(usual, on=_KIND)
+        .group_by("start", "principal")
+        .agg(work_us=work_us.sum(), took_us=pl.sum("total_us_sum").cast(pl.Float64))
+    )
+    is_calm = pl.col("start").is_in(list(calm))
+    before = loads.filter(is_calm)
+    levels = before.group_by("principal").agg(
+        level_us=pl.sum("work_us") / max(before["start"].n_unique(), 1)
+    )
+    above_us = pl.col("work_us") - pl.col("level_us").fill_null(0)
+    return (
+        loads.filter(~is_calm)
+        .join(levels, on="principal", how="left")
+        .with_columns(excess_us=above_us.clip(lower_bound=0))
+    )
+
+
+def _of_groups(slow: pl.DataFrame, kind: str, owner: str) -> pl.DataFrame:
+    """Return the impact of the groups of a kind; an owner's own waiting is none of it."""
+    parties = slow.with_columns(party=pl.coalesce(owner, "source", "principal"))
+    own = parties.group_by("start", "party").agg(pl.sum(*_OF_OTHERS))
+    share = pl.col("excess_us") / pl.col("all_excess_us")
+    spared = 1 - (1 - share) ** 2
+    return (
+        parties.drop_nulls(kind)
+        .group_by("start", "party", key=kind)
+        .agg(
+            pl.sum("work_us", "excess_us"),
+            pl.first("all_work_us", "all_excess_us", *(f"{name}_all" for name in _OF_OTHERS)),
+        )
+        .filter(share >= CAUSE_SHARE)
+        .join(own, on=["start", "party"])
+        .with_columns(pl.col(f"{name}_all") - pl.col(name) for name in _OF_OTHERS)
+        .with_columns(
+            **{name: spared * pl.col(f"{name}_all") for name in ("impact_us", "outside_us")},
+            **{name: f"{name}_all" for name in ("others_us", "others_usual_us")},
+            kind=pl.lit(kind),
+        )
+        .select(*IMPACTS)
+    )
 
 
 def _with_kind(rows: pl.DataFrame, server: int) -> pl.DataFrame:

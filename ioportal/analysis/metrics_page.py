@@ -2,25 +2,20 @@
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
-from ioportal.analysis.accountability import BUSIER_TIMES, CALM_SHARE
 from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS
-from ioportal.analysis.impact import (
-    BEGUN_TIMES,
-    BLOCKED_TIMES,
-    ENDED_TIMES,
-    FREE_THREADS,
-    MAX_WAIT,
-    MIN_BASELINE_WINDOWS,
-    SHORT_WAIT,
+from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.analysis.impact_estimate import (
+    CALM_WINDOWS,
+    CAUSE_SHARE,
+    COSTLIEST,
+    MIN_CALM_INTERVALS,
 )
-from ioportal.analysis.impact_estimate import COSTLIEST, MIN_CALM_INTERVALS
 from ioportal.analysis.load_ramp import MAX_BINS, MIN_RANGE, MIN_VALUES
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNERS
 from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
-from ioportal.analysis.replay.demand import BLOCKED_TIMES as REPLAY_BLOCKED
-from ioportal.analysis.replay.harm import BUSIER_TIMES as REPLAY_BUSIER
-from ioportal.analysis.replay.harm import DRAINED, MIN_SPARED, MIN_WORK, YOUNG_S
+from ioportal.analysis.replay.demand import BLOCKED_TIMES
+from ioportal.analysis.replay.harm import BUSIER_TIMES, DRAINED, MIN_SPARED, MIN_WORK, YOUNG_S
 from ioportal.analysis.replay.server import FULL_SHARE, TYPICAL
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.analysis.usual import MIN_SAME_NAME
@@ -256,7 +251,7 @@ No user waits for pings, which clients send automatically, nor for requests outs
 daemons, log-in nodes, requests without a job id): their extra waiting is stored apart, and mails
 name it apart. Pages call impact *extra wait of others*. *Wait above usual* is another figure:
 the excess of the time of requests over the usual time, whoever caused it. A group's own is no
-impact, nor is the waiting of a user with more than {REPLAY_BUSIER:g} times the group's work in the
+impact, nor is the waiting of a user with more than {BUSIER_TIMES:g} times the group's work in the
 queue: that is its own doing.
 
 On a traced server impact is *measured*, queue by queue: the requests are served again without the
@@ -286,7 +281,7 @@ group.
 
 A queue that has not drained is judged when it is {YOUNG_S:g} s old. Parts of a minute without a
 queue are judged like queues; there, requests wait as with random arrivals. *Blocked time* of a
-sender in a second is ``service time - {REPLAY_BLOCKED:g} x slowness x usual time of its requests``,
+sender in a second is ``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``,
 if positive: these wait for a lock. *Slowness* is service time / work of the busiest sender, at
 least 1. Impact is stored by 10 s, in windows in which all RPCs took at least
 {EVERY_SLOW_WINDOW.enter} times the usual time, and from 0.01 s on.
@@ -362,44 +357,16 @@ Only windows with at least {EVERY_SLOW_WINDOW.leave:g} times the usual time are 
 windows are measured only; a trace that arrives later replaces the estimate. The two minutes after
 the end of a trace are not estimated, because its next records may not have arrived. Where job ids
 have no user id, nor are the two minutes after the latest read of the exports. The waiting includes
-time blocked on locks, because statistics of services do not separate it. In simulated storms the
-estimate is within a factor of 2 of the measured impact (3 without times of operations).
+time blocked on locks, because statistics of services do not separate it.
 
-In each window of 10 s and service, the estimated impact is ``accountable share x worked share x
-max(0, others' time - blocked time - usual time of as many RPCs of the same kinds)``. The waiting of
-a party with more than {BUSIER_TIMES:g} times the group's work does not count.
+In each window of 10 s, impact follows from who sent more than usual:
 
-The accountable share follows from the *work* that delays the RPCs of a window:
-
-- Work is the usual time of the RPCs done, not their service time: an RPC that is blocked on a lock
-  occupies a thread, but is not busy. RPCs without a baseline count with their service time.
-- It is the work of the window. If its RPCs took more than {SHORT_WAIT.total_seconds():g} s on
-  average, the windows before are included, for the time beyond, rounded up to whole windows (at
-  most {MAX_WAIT.seconds // 60} minutes).
-- If an overload *ended* in the window, the window before is included. It ended if the window before
-  did {ENDED_TIMES} times as much work or more, and its RPCs took longer relative to usual.
-- If an overload *began* in the window, the next window is included. It began if the RPCs took
-  {BEGUN_TIMES} times as long or more, relative to usual, as in the window before; and if the next
-  window does at least as much work, and its RPCs take longer still.
-- The work of a principal in a window counts in proportion to the mean waiting of its RPCs, relative
-  to the busiest principal's and at most once: RPCs that met no queue were done at other times of
-  the window. Waiting is time beyond usual, without blocked time.
-
-Users, and hosts and processes outside jobs, are *parties*. For a project's impact, projects are. A
-group and the rest of its user are separate parties. Any process can change its name: in ``reach``
-and for the largest share, all processes count as one party. With *s* the group's share of the work:
-
-- ``reach`` is the sum of all parties' shares, each limited to *s*. A calm server does up to
-  {CALM_SHARE:.0%} of the work of a slow one. If ``reach`` is lower, limiting the busier parties
-  would be enough, and the group is not accountable.
-- ``accountable share = (reach - {CALM_SHARE:g}) / {1 - CALM_SHARE:g} x (s / largest share of a
-  party)^2``, from 0 to 1. It is 1 for the largest party.
-
-*Blocked time* of a principal is ``service time - {BLOCKED_TIMES} x slowness x usual time of its
-RPCs``, if positive: such RPCs wait for a lock, not for work. *Slowness* is service time / work of
-the principal with most work in the window, at least 1. The worked share is work / (work + blocked
-time of all, beyond that of {FREE_THREADS} threads), over the included windows and not in proportion
-to waiting: if locks block all threads, others queue for them.
+1. *Excess*: the work of a principal above its mean of the last {CALM_WINDOWS} windows in the hour
+   before the slow interval that were not slow. Without such windows, all of it.
+2. *Cause*: a group with at least {CAUSE_SHARE:.0%} of all excess. A group with less is not known to
+   be the cause, and has no impact.
+3. *Impact*: ``1 - (1 - s)^2`` of the waiting of others, where *s* is the group's share of the
+   excess. Waiting in a queue grows with the square of the requests that arrive at once.
 
 An RPC belongs to the window in which it ended. Impact is computed only for windows in which all
 RPCs with a known baseline took at least {EVERY_SLOW_WINDOW.leave:g} times the usual time. Values

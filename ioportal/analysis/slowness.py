@@ -84,3 +84,16 @@ def slow_intervals(times: pl.DataFrame, criteria: SlownessCriteria | None = None
         .sort("waited_s", "server", "start", descending=[True, False, False])
     )
     return [Slowdown(**row) for row in intervals.drop("interval").iter_rows(named=True)]
+
+
+def calm_windows(times: pl.DataFrame, before: datetime, count: int) -> list[datetime]:
+    """Return the latest windows before a time in which a server was not slow, in order.
+
+    Args:
+        times: columns of `TIMES`, of one server.
+        before: end of the last window, at the latest.
+        count: number of windows, at most.
+    """
+    is_slow = pl.col("took_us") >= EVERY_SLOW_WINDOW.leave * pl.col("usual_us")
+    calm = times.filter(pl.col("start") < before, ~is_slow)
+    return calm["start"].sort().tail(count).to_list()

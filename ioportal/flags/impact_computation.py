@@ -19,8 +19,8 @@ from ioportal.activity import (
     principal_windows,
     replays,
 )
-from ioportal.analysis.impact import GROUPS, MAX_WAIT, WINDOW, by_window
-from ioportal.analysis.slowness import EVERY_SLOW_WINDOW
+from ioportal.analysis.impact import GROUPS, MAX_WAIT, WINDOW
+from ioportal.analysis.replay.impact import PRINCIPAL
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, coverage, levels, retention
@@ -39,9 +39,6 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ioportal.analysis.slowness import Slowdown
-
-_PRINCIPAL = "principal"  # the kind of a single job, process or host
 _MIN_STORED_US = 10_000  # smaller impacts are not stored
 _TIMES = ("impact_us", "outside_us", "work_us", "all_work_us", "others_us", "others_usual_us")
 _READ_SPAN = timedelta(hours=1)
@@ -103,7 +100,8 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
         usual = baselines.at_time([server], start)
         changed |= _measure(server, start, until, usual)
         for part in impact_estimates.untraced(server, start, until, usual):
-            changed |= _estimate(server, *part)
+            estimate = impact_estimates.Estimate(server, *part).impact
+            changed |= _store(*estimate, server, is_estimated=True)
         start = until
     if changed:
         DirtyEvidence.objects.mark(changed, first)
@@ -117,25 +115,6 @@ def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -
     return _store(*found, server, is_estimated=False)
 
 
-def _estimate(server: int, start: datetime, end: datetime) -> set[int]:
-    """Store the estimated impact in slow windows in [start, end); return jobs as `_store` does."""
-    changed: set[int] = set()
-    estimate = impact_estimates.Estimate(server, start, end)
-    for slow in estimate.slowdowns(EVERY_SLOW_WINDOW):
-        windows = estimate.windows(_begin(slow, start), slow.end)
-        members = principal_windows.members(windows)
-        impacts = by_window(
-            windows, estimate.baseline, members, since=slow.start, reads=estimate.reads
-        ).filter(pl.col("start") < slow.end)
-        changed |= _store(impacts, members, server, is_estimated=True)
-    return changed
-
-
-def _begin(slow: Slowdown, start: datetime) -> datetime:
-    """Return the first window to read: the beginning of a continued interval did work only."""
-    return slow.start - MAX_WAIT if slow.start == start else slow.start
-
-
 def _store(
     impacts: pl.DataFrame,
     members: pl.DataFrame,
@@ -146,7 +125,7 @@ def _store(
     """Store the impact in slow windows; return its jobs, and one job of each of its groups.
 
     Args:
-        impacts: rows of `by_window`.
+        impacts: columns of `analysis.replay.impact.IMPACTS`.
         members: columns of `MEMBERS`.
         server: the server.
         is_estimated: whether it is from counters.
@@ -158,8 +137,8 @@ def _store(
         .filter(pl.col("impact_us") + pl.col("outside_us") >= _MIN_STORED_US)
     )
     keyed = impacts.select("kind", "key").unique()
-    groups = job_groups.stored(keyed.filter(pl.col("kind") != _PRINCIPAL).rows())
-    keys = pl.concat([_principals(keyed.filter(kind=_PRINCIPAL)), groups])
+    groups = job_groups.stored(keyed.filter(pl.col("kind") != PRINCIPAL).rows())
+    keys = pl.concat([_principals(keyed.filter(kind=PRINCIPAL)), groups])
     rows = impacts.join(keys, on=["kind", "key"]).select(
         "start",
         "principal_id",

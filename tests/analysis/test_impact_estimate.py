@@ -1,4 +1,4 @@
-"""Estimated impact: properties, and agreement with the measured impact of simulated storms."""
+"""Estimated impact: properties, and agreement with the waiting that simulated storms cause."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,12 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from ioportal.analysis.impact import BASELINES, MEMBERS, WINDOWS
-from ioportal.analysis.impact_estimate import LOADS, WAITS, baseline, by_nodes, windows
+from ioportal.analysis.impact import BASELINES, MEMBERS
+from ioportal.analysis.impact import impact as summed
+from ioportal.analysis.impact_estimate import (
+    CAUSE_SHARE,
+    LOADS,
+    WAITS,
+    baseline,
+    by_nodes,
+    by_window,
+    windows,
+)
 from simulator.activity import Burst, Source
 from simulator.randomness import stream
 from simulator.servers import trace
-from tests.analysis.window_impact import impact
 from tests.properties import examples
 
 START = datetime(2025, 11, 22, 12, tzinfo=UTC)
@@ -53,14 +61,21 @@ def of_one_user_each(frame):
     return pl.concat([pl.DataFrame(schema=MEMBERS), names], how="diagonal")
 
 
-def estimate(load, wait, usual=USUAL):
+def estimate(load, wait, usual=USUAL, calm_minutes=0):
     span = START, START + 10 * MINUTE
     rows = windows(1, wait, load, span)
-    return impact(rows, usual, of_one_user_each(rows)).principals
+    members = of_one_user_each(rows)
+    calm = [start for start in rows["start"].unique() if start < START + calm_minutes * MINUTE]
+    rows_slow = rows.filter(~pl.col("start").is_in(calm))
+    return summed(rows_slow, usual, members, by_window(rows, usual, members, calm)).principals
 
 
-def impacts(*arguments):
-    return dict(estimate(*arguments).select("principal", "impact_s").iter_rows())
+def impacts(*arguments, **options):
+    return dict(estimate(*arguments, **options).select("principal", "impact_s").iter_rows())
+
+
+def shares(*arguments):
+    return dict(estimate(*arguments).select("principal", "share").iter_rows())
 
 
 def confirmed(*rows):
@@ -97,17 +112,51 @@ def test_counters_of_a_job_stand_where_nodes_were_not_counted():
     assert by_nodes(rows, [], "others").equals(rows)
 
 
-def test_others_wait_in_proportion_to_their_load():
+def test_a_storm_is_the_cause_of_what_comes_on_top_of_the_usual():
     calm, slow = (1_000, 5e6), (1_000, 105e6)
-
-    rows = estimate(
-        loads((0, 2, "storm", 1_800.0, None), (0, 2, "x", 200.0, None)), waits(calm, slow)
+    load = loads(
+        (0, 2, "steady", 600.0, None), (1, 2, "storm", 600.0, None), (1, 2, "x", 75.0, None)
     )
 
-    [storm] = rows.filter(principal="storm").rows(named=True)
-    assert storm["share"] == pytest.approx(0.9)
-    assert storm["suffered_s"] == pytest.approx(90, rel=0.01)
-    assert 5 < storm["impact_s"] <= 10.01  # others waited 10 s longer
+    rows = estimate(load, waits(calm, slow), calm_minutes=1)
+
+    found = {row["principal"]: row for row in rows.iter_rows(named=True)}
+    # Of 975 operations, the usual 1,000 requests of the steady job are none of the excess.
+    assert found["storm"]["share"] == pytest.approx(600 / 975)
+    others_s = 100 * 375 / 975
+    share = 600 / 675
+    assert found["storm"]["impact_s"] == pytest.approx((1 - (1 - share) ** 2) * others_s, rel=0.01)
+    assert found["steady"]["impact_s"] == found["x"]["impact_s"] == 0
+
+
+@pytest.mark.parametrize(("others", "is_cause"), [(1, True), (2, False)])
+def test_of_several_equal_storms_none_is_known_to_be_the_cause(others, is_cause):
+    assert 1 / 3 < CAUSE_SHARE < 1 / 2
+    storms = [(0, 1, name, 500.0, None) for name in "abc"[: 1 + others]]
+
+    estimated = impacts(loads(*storms, (0, 1, "x", 10.0, None)), waits((1_000, 105e6)))
+
+    assert (estimated["a"] > 0) is is_cause
+
+
+def test_many_small_jobs_of_a_user_are_one_storm_and_nobody_waits_outside_jobs():
+    load = loads(*((0, 1, f"job {n}", 10.0, None) for n in range(90)), (0, 1, "victim", 50.0, None),
+                 (0, 1, "daemon", 50.0, None))  # fmt: skip
+    rows = windows(1, waits((1_000, 105e6)), load, (START, START + MINUTE))
+    jobs = [*(f"job {n}" for n in range(90)), "victim"]
+    users = ["stormy"] * 90 + ["calm"]
+    members = pl.DataFrame({"principal": jobs, "user": users, "project": users,
+                            "application": users, "source": None}, schema=MEMBERS)  # fmt: skip
+
+    found = by_window(rows, USUAL, members, [])
+
+    assert set(found.select("kind", "key").rows()) == {
+        (kind, "stormy") for kind in ("user", "project", "application")
+    }
+    of_user = found.filter(kind="user").sum()
+    share = 0.9
+    assert of_user["impact_us"].item() == pytest.approx((1 - (1 - share) ** 2) * 5e6, rel=0.01)
+    assert of_user["outside_us"].item() == pytest.approx(of_user["impact_us"].item())
 
 
 def test_known_times_of_operations_are_the_load():
@@ -115,17 +164,16 @@ def test_known_times_of_operations_are_the_load():
     timed = loads((0, 1, "few", 600.0, 900.0), (0, 1, "many", 900.0, 400.0))
     untimed = timed.with_columns(time_us=pl.when(pl.col("principal") == "few").then("time_us"))
 
-    assert max(impacts(timed, slow).items(), key=lambda item: item[1])[0] == "few"
-    assert max(impacts(untimed, slow).items(), key=lambda item: item[1])[0] == "many"
+    assert shares(timed, slow)["few"] > 0.5
+    assert shares(untimed, slow)["few"] == pytest.approx(0.4)
 
 
 def test_operations_that_are_blocked_on_locks_are_little_load():
     slow = waits((1_000, 105e6))
     load = loads((0, 1, "convoy", 100.0, 60e6), (0, 1, "storm", 10_000.0, 1e6))
 
-    estimated = impacts(load, slow)
-
-    assert estimated["convoy"] < estimated["storm"] / 100
+    assert shares(load, slow)["convoy"] < 0.03
+    assert impacts(load, slow)["convoy"] == 0
 
 
 def test_times_of_zero_are_no_load():
@@ -146,9 +194,9 @@ def test_operations_of_a_host_count_once():
     )
 
     rows = by_nodes(pl.concat([jobs, hosts, processes]), [], "others")
-    shares = dict(estimate(rows, waits((1_000, 105e6))).select("principal", "share").iter_rows())
+    found = shares(rows, waits((1_000, 105e6)))
 
-    assert shares == pytest.approx({"host": 0.6, "job": 0.2, "find": 0.15, "rsync": 0.05})
+    assert found == pytest.approx({"host": 0.6, "job": 0.2, "find": 0.15, "rsync": 0.05})
 
 
 def test_operations_of_a_client_are_timed_by_those_of_its_processes():
@@ -244,25 +292,6 @@ def served(number, rate, others):
     )
 
 
-def measured(rpcs):
-    """Return the impact of the storm by windows of 10 s."""
-    key = ("server", "service", "opcode")
-    windows = (
-        rpcs.with_columns(start=pl.col("end").dt.truncate("10s"), server=0, service=0)
-        .group_by("start", *key, "principal")
-        .agg(timed=pl.len(), service_us_sum=pl.sum("service_us"), total_us_sum=pl.sum("total_us"))
-        .select(*WINDOWS)
-        .cast(WINDOWS)
-    )
-    calm = windows.filter(pl.col("start") < START + timedelta(seconds=50)).group_by(key)
-    baseline = calm.agg(baseline_us=pl.sum("total_us_sum") / pl.sum("timed"))
-    return (
-        impact(windows, baseline, of_one_user_each(windows))
-        .principals.filter(principal="storm")["impact_s"]
-        .sum()
-    )
-
-
 def estimated(rpcs, *, is_timed):
     """Return the impact of the storm from statistics of each minute."""
     calm = rpcs.filter(pl.col("end") < START + timedelta(seconds=50))
@@ -281,7 +310,15 @@ def estimated(rpcs, *, is_timed):
     operations = by_minute.group_by("start", "end", "principal").agg(
         pl.lit("job").alias("counted_by"), operations=requests, time_us=time_us
     )
-    return impacts(operations.select(*LOADS), times.select(*WAITS), usual).get("storm", 0.0)
+    found = impacts(operations.select(*LOADS), times.select(*WAITS), usual, calm_minutes=1)
+    return found.get("storm", 0.0)
+
+
+def spared(rpcs):
+    """Return how much longer others' requests took than those of the calm minute."""
+    others = rpcs.filter(pl.col("principal") != "storm")
+    usual = others.filter(pl.col("end") < START + timedelta(seconds=50))["total_us"].mean()
+    return (others["total_us"] - usual).sum() / 1e6
 
 
 @pytest.mark.parametrize(
@@ -291,8 +328,8 @@ def estimated(rpcs, *, is_timed):
         pytest.param(False, 3, id="numbers of operations"),
     ],
 )
-def test_estimates_of_storms_agree_with_the_measured_impact(is_timed, factor, storms):
-    pairs = [(measured(rpcs), estimated(rpcs, is_timed=is_timed)) for rpcs in storms]
+def test_estimates_of_storms_agree_with_the_waiting_they_cause(is_timed, factor, storms):
+    pairs = [(spared(rpcs), estimated(rpcs, is_timed=is_timed)) for rpcs in storms]
 
     expected_s, estimated_s = zip(*pairs, strict=True)
     assert min(expected_s) > 0

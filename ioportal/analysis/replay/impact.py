@@ -28,14 +28,14 @@ IMPACTS = {  # in microseconds
         pl.Float64(),
     ),
 }
-_MINUTE_S = 60.0
-_US_PER_S = 1e6
-_OWNER = {  # whose own waiting is no harm of a group
+OWNERS = {  # whose own waiting is no harm of a group
     PRINCIPAL: "user",
     "user": "user",
     "application": "user",
     "project": "project",
 }
+_MINUTE_S = 60.0
+_US_PER_S = 1e6
 
 
 def by_window(
@@ -79,7 +79,7 @@ def _groups(demand: Demand, of_sender: pl.DataFrame) -> Iterator[tuple[str, str,
     begins = range(0, len(demand.work_s), minute)
     work_s = np.add.reduceat(demand.work_s, begins, axis=0)
     least_s = MIN_MINUTE_SHARE * work_s.sum(axis=1)
-    for kind, owner in _OWNER.items():
+    for kind, owner in OWNERS.items():
         owners = of_sender[owner].to_numpy()
         for key, which in _members(of_sender, kind).items():
             group = work_s[:, which].sum(axis=1)
