@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
 
+    from ioportal.analysis.replay.server import Plateau
+
 SECOND = timedelta(seconds=1)
 LEARNED = timedelta(days=1)  # in which the capacity of a server is learned
 
@@ -58,7 +60,7 @@ def seconds(server_id: int, start: datetime, end: datetime) -> pl.DataFrame:
     return _read(_BY_PRINCIPAL, server_id, start, end)
 
 
-def capacity_s(server_id: int, time: datetime, usual: pl.DataFrame) -> float | None:
+def capacity(server_id: int, time: datetime, usual: pl.DataFrame) -> Plateau | None:
     """Return the work that a server does in a second; None: its slow seconds do not show it.
 
     Seconds of work are those of an idle server. They are learned from `LEARNED` before the time.
@@ -71,8 +73,7 @@ def capacity_s(server_id: int, time: datetime, usual: pl.DataFrame) -> float | N
     rows = _read(_OF_ALL, server_id, time - LEARNED, time)
     if rows.is_empty():
         return None
-    shown = plateau(Demand.of(requests(rows, usual, users=set()), SECOND))
-    return shown.value if shown else None
+    return plateau(Demand.of(requests(rows, usual, users=set()), SECOND))
 
 
 def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) -> pl.DataFrame:

@@ -19,17 +19,19 @@ from ioportal.activity import (
 )
 from ioportal.activity.impact_estimates import Estimate
 from ioportal.activity.models import Incident
-from ioportal.analysis.impact import REQUESTS, Impact
+from ioportal.analysis.impact import GROUPS, REQUESTS, Impact
 from ioportal.analysis.impact import impact as impact_of
 from ioportal.analysis.impact import latency as latency_of
 from ioportal.analysis.impact import requests as requests_of
+from ioportal.analysis.replay.impact import PARTS, QUEUES
 from ioportal.analysis.slowness import Slowdown
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import ceil_to_window, floor_to_window
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from ioportal.activity.replays import Replay
     from ioportal.telemetry.coverage import Interval
 
 # Levels of which analyses are made.
@@ -45,6 +47,8 @@ class Analysis:
     latency: pl.DataFrame  # columns of `analysis.impact.latency`
     slow: list[Slowdown]
     requests: pl.DataFrame  # who is behind latency and slow intervals: `analysis.impact.REQUESTS`
+    queues: pl.DataFrame  # of traced servers: column server and `analysis.replay.impact.QUEUES`
+    queue_parts: pl.DataFrame  # column server and `analysis.replay.impact.PARTS`
 
 
 def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Analysis | None:
@@ -67,7 +71,8 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     parts = [measured, *(each.slow_windows for each in estimates)]
     windows = pl.concat(parts, how="vertical_relaxed")
     members = principal_windows.members(windows)
-    impacts = _impacts(server_ids, start, end, usual, estimates)
+    replayed = {server: replays.of_server(server, start, end, usual) for server in server_ids}
+    impacts = _impacts(replayed, estimates)
     impact = impact_of(windows, baseline, members, impacts)
     slow = _slowdowns(server_ids, start, end, usual, estimates)
     return Analysis(
@@ -76,21 +81,23 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
         latency_of(windows, baseline),
         slow,
         requests_of(windows, baseline, slow),
+        *(
+            pl.concat([*_with_server(frames), pl.DataFrame(schema=schema)], how="diagonal_relaxed")
+            for frames, schema in (
+                ({server: replay.queues for server, replay in replayed.items()}, QUEUES),
+                ({server: replay.parts for server, replay in replayed.items()}, PARTS),
+            )
+        ),
     )
 
 
-def _impacts(
-    server_ids: Collection[int],
-    start: datetime,
-    end: datetime,
-    usual: pl.DataFrame,
-    estimates: list[Estimate],
-) -> pl.DataFrame:
+def _with_server(frames: Mapping[int, pl.DataFrame]) -> list[pl.DataFrame]:
+    return [frame.with_columns(server=pl.lit(server)) for server, frame in frames.items()]
+
+
+def _impacts(replayed: Mapping[int, Replay], estimates: list[Estimate]) -> pl.DataFrame:
     """Return the impact of groups, measured and estimated: columns kind, key and impact_us."""
-    frames = [
-        replays.of_server(server, start, end, usual).impacts.with_columns(server=pl.lit(server))
-        for server in server_ids
-    ]
+    frames = _with_server({server: replay.impact.impacts for server, replay in replayed.items()})
     for estimate in estimates:
         frames = [frame.filter(~estimate.includes()) for frame in frames]
         frames.append(estimate.impact.impacts)
@@ -165,6 +172,8 @@ def _figures(analysis: Analysis) -> dict[str, Any]:
         "latency": analysis.latency.to_dicts(),
         "slow": [asdict(interval) for interval in analysis.slow],
         "requests": analysis.requests.to_dict(as_series=False),
+        "queues": _stored_queues(analysis.queues).to_dicts(),
+        "queue_parts": analysis.queue_parts.to_dicts(),
     }
 
 
@@ -186,6 +195,8 @@ def _restored(figures: dict[str, Any]) -> Analysis:
         _frame(figures["latency"]),
         [Slowdown(**interval) for interval in slow],
         _restored_requests(figures.get("requests", {})),
+        _restored_queues(_frame(figures.get("queues", []))),
+        _with_times(_frame(figures.get("queue_parts", [])), "start"),
     )
 
 
@@ -202,6 +213,36 @@ def _restored_groups(groups: pl.DataFrame) -> pl.DataFrame:
         return groups
     names = job_groups.by_key(groups["principal_id"])
     return groups.join(names, on="principal_id", maintain_order="left")
+
+
+def _stored_queues(queues: pl.DataFrame) -> pl.DataFrame:
+    """Replace the keys of groups, which have names of users, like `_stored_groups`."""
+    is_group = pl.col("kind").is_in(GROUPS)
+    groups = queues.filter(is_group).select("kind", "key").unique()
+    keys = job_groups.stored(groups.rows())
+    return queues.join(keys, on=["kind", "key"], how="left", maintain_order="left").with_columns(
+        key=pl.when(~is_group).then("key")
+    )
+
+
+def _restored_queues(queues: pl.DataFrame) -> pl.DataFrame:
+    if queues.is_empty():
+        return queues
+    stored = job_groups.by_key(queues["principal_id"].drop_nulls())
+    names = stored.select("principal_id", name="key")
+    return (
+        _with_times(queues, "start", "end")
+        .join(names, on="principal_id", how="left", maintain_order="left")
+        .with_columns(key=pl.coalesce("key", "name"))
+        .drop("name", "principal_id", "kind_id")
+    )
+
+
+def _with_times(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+    """Return stored rows with their times."""
+    if frame.is_empty():
+        return frame
+    return frame.with_columns(pl.col(columns).str.to_datetime("%+", time_zone="UTC"))
 
 
 def _restored_requests(columns: dict[str, list[Any]]) -> pl.DataFrame:

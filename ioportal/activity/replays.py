@@ -12,13 +12,20 @@ from ioportal.activity import baselines, demand, principal_windows
 from ioportal.analysis.impact import MAX_WAIT, MEMBERS
 from ioportal.analysis.replay import impact as replay
 from ioportal.analysis.replay.demand import Demand
+from ioportal.analysis.replay.seconds import time_of
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW
 from ioportal.telemetry import levels
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import AttributedSecond
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
+
+    from ioportal.analysis.replay.harm import Queue
+    from ioportal.analysis.replay.impact import QueueHarms
+    from ioportal.analysis.replay.server import Plateau
+    from ioportal.analysis.slowness import Slowdown
 
 DELAY = timedelta(seconds=2 * SLICE_S)  # until agents have sent the demand of a second
 _LONGEST = timedelta(minutes=10)  # part of a queue that is served again
@@ -36,14 +43,83 @@ class Impacts(NamedTuple):
     members: pl.DataFrame
 
 
+class Served(NamedTuple):
+    """A slow interval, served again.
+
+    Args:
+        slow: the interval.
+        demand: its demand, with that of the rest of its queues.
+        members: the groups of its principals: columns of `analysis.impact.MEMBERS`.
+        capacity: the work that the server does in a second.
+        parts: its queues, and the harm of groups in them.
+    """
+
+    slow: Slowdown
+    demand: Demand
+    members: pl.DataFrame
+    capacity: Plateau
+    parts: list[QueueHarms]
+
+    def overlaps(self, queue: Queue) -> bool:
+        """Return whether a queue is in the slow interval at least in part."""
+        start, end = (time_of(self.demand, step) for step in (queue.first, queue.end))
+        return start < self.slow.end and end > self.slow.start
+
+
+class Replay(NamedTuple):
+    """The impact in slow intervals, and their queues.
+
+    Args:
+        impact: by window.
+        queues: columns of `analysis.replay.impact.QUEUES`.
+        parts: columns of `analysis.replay.impact.PARTS`.
+    """
+
+    impact: Impacts
+    queues: pl.DataFrame
+    parts: pl.DataFrame
+
+
 def of_server(
     server_id: int,
     start: datetime,
     end: datetime,
     usual: pl.DataFrame,
     until: datetime | None = None,
-) -> Impacts:
+) -> Replay:
     """Return the impact in the slow windows of a traced server that start in [start, end).
+
+    Args: see `served`.
+    """
+    schemas = (replay.IMPACTS, MEMBERS, replay.QUEUES, replay.PARTS)
+    found = [tuple(pl.DataFrame(schema=schema) for schema in schemas)]
+    for again in served(server_id, start, end, usual, until=until):
+        slow = again.slow
+        is_slow = pl.col("start").is_between(slow.start, slow.end, closed="left")
+        impacts = replay.by_window(again.demand, again.parts).filter(is_slow)
+        listed = [part for part in again.parts if again.overlaps(part.queue)]
+        found.append((impacts, again.members, *replay.in_queues(again.demand, listed)))
+    impacts, members, queues, parts = (
+        pl.concat(frames, how="diagonal") for frames in zip(*found, strict=True)
+    )
+    # A queue may be part of two slow intervals.
+    return Replay(
+        Impacts(impacts, members.unique("principal")),
+        queues.unique(["start", "kind", "key"], keep="first", maintain_order=True),
+        parts.unique(["start", "principal"], keep="first", maintain_order=True),
+    )
+
+
+def served(
+    server_id: int,
+    start: datetime,
+    end: datetime,
+    usual: pl.DataFrame,
+    *,
+    until: datetime | None = None,
+    at: datetime | None = None,
+) -> Iterator[Served]:
+    """Yield the slow intervals of a traced server, served again.
 
     Args:
         server_id: a metadata server.
@@ -51,27 +127,24 @@ def of_server(
         end: end of the last window.
         usual: baselines of the server: columns of `analysis.impact.BASELINES`.
         until: up to when the demand is known; None: it is complete.
+        at: a time of the only queues that are wanted; None: all are.
     """
-    nothing = Impacts(pl.DataFrame(schema=replay.IMPACTS), pl.DataFrame(schema=MEMBERS))
     slowdowns = baselines.slowdowns([server_id], start, end, usual, EVERY_SLOW_WINDOW)
-    capacity_s = demand.capacity_s(server_id, end, usual) if slowdowns else None
-    if capacity_s is None:
-        return nothing
-    found = [nothing]
+    capacity = demand.capacity(server_id, end, usual) if slowdowns else None
+    if capacity is None:
+        return
     for slow in slowdowns:
         queue = whole_queues(server_id, slow.start, slow.end)
+        if at and not queue.start - MAX_WAIT <= at < queue.end:
+            continue
         seconds = demand.seconds(server_id, queue.start - MAX_WAIT, queue.end)
         if seconds.is_empty():
             continue
         members = principal_windows.members(seconds)
         users = members.drop_nulls("user")["principal"]
-        served = Demand.of(demand.requests(seconds, usual, users), demand.SECOND)
-        impacts = replay.by_window(served, members, capacity_s, until)
-        is_slow = pl.col("start").is_between(slow.start, slow.end, closed="left")
-        found.append(Impacts(impacts.filter(is_slow), members))
-    parts = zip(*found, strict=True)
-    impacts, members = (pl.concat(frames, how="diagonal") for frames in parts)
-    return Impacts(impacts, members.unique("principal"))
+        requested = Demand.of(demand.requests(seconds, usual, users), demand.SECOND)
+        parts = replay.queue_harms(requested, members, capacity.value, until)
+        yield Served(slow, requested, members, capacity, parts)
 
 
 def whole_queues(server_id: int, start: datetime, end: datetime) -> Interval:

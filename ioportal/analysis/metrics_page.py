@@ -1,5 +1,7 @@
 """docs/metrics.md, written by ``python -m ioportal.analysis.metrics_page > docs/metrics.md``."""
 
+from textwrap import fill
+
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis import quality
 from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS
@@ -16,10 +18,12 @@ from ioportal.analysis.populations import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNE
 from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
 from ioportal.analysis.replay.demand import BLOCKED_TIMES
 from ioportal.analysis.replay.harm import BUSIER_TIMES, DRAINED, MIN_SPARED, MIN_WORK, YOUNG_S
+from ioportal.analysis.replay.impact import DEFINITION
 from ioportal.analysis.replay.server import FULL_SHARE, TYPICAL
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.analysis.usual import MIN_SAME_NAME
 
+_IMPACT = fill(DEFINITION, 100)
 _SLOWNESS = SlownessCriteria()
 _GOOD, _PARTIAL = f"{quality.GOOD_COVERED:.0%}", f"{quality.PARTIAL_COVERED:.0%}"
 _GOOD_AMBIGUOUS = f"{quality.GOOD_AMBIGUOUS:.0%}"
@@ -243,19 +247,19 @@ cover timed RPCs only: lines without a timing tail are counted but not timed.
 
 ## Impact
 
-A busy job is not necessarily harmful. Impact is how many seconds less others would have waited
-without a group: a job, a host or process outside jobs, or all jobs of a user, of a project,
-or of an application (user and job name without numbers). *Others* are the jobs of other users: if a
-user's jobs delay each other, others are not harmed. For a project, others are outside the project.
-No user waits for pings, which clients send automatically, nor for requests outside jobs (system
-daemons, log-in nodes, requests without a job id): their extra waiting is stored apart, and mails
-name it apart. Pages call impact *extra wait of others*. *Wait above usual* is another figure:
-the excess of the time of requests over the usual time, whoever caused it. A group's own is no
-impact, nor is the waiting of a user with more than {BUSIER_TIMES:g} times the group's work in the
-queue: that is its own doing.
+{_IMPACT}
 
-On a traced server impact is *measured*, queue by queue: the requests are served again without the
-group.
+A group is a job, a host or process outside jobs, or all jobs of a user, of a project, or of an
+application (user and job name without numbers). *Others* are the jobs of other users: if a user's
+jobs delay each other, others are not harmed. For a project, others are outside the project. A user
+with more than {BUSIER_TIMES:g} times the group's work in the queue causes the own waiting, which
+does not count. No user waits for pings, which clients send automatically, nor for requests outside
+jobs (system daemons, log-in nodes, requests without a job id): their extra waiting is stored apart,
+and pages and mails show it apart. Pages call impact *extra wait of others*. *Wait above usual* is
+another figure: the excess of the time of requests over the usual time, whoever caused it.
+
+On a traced server impact is *measured*. The impact analysis of a range and an incident list its
+queues. The page of a queue shows by second how long requests waited, with and without a group.
 
 1. *Demand*: requests by second of arrival and sender. Their work is their usual time. It is known
    around seconds in which requests waited longer in the queue than they were handled.
@@ -267,8 +271,8 @@ group.
    {FULL_SHARE:.0%} of its capacity. The limit of a client is that of the busiest senders of full
    seconds; half of it counts as reached.
 4. *Queue*: it begins when more work arrives than the server can do, and ends when the rest is done.
-   Where less than {DRAINED:g} s of work is left, the next queue begins. Requests are served first
-   come, first served, with at most the limit of each sender at the server.
+   Where less is left than the server does in {DRAINED:g} s, the next queue begins. A full server
+   serves each sender in proportion to its requests there, which are at most its limit.
 5. *Replay*: the queue is served with all senders, and without the group. The share of the waiting
    that others are spared, times their measured waiting, is the impact. Measured waiting is the time
    from arrival to end beyond usual, without blocked time, from the group's first request in the
@@ -288,6 +292,24 @@ least 1. Impact is stored by 10 s, in windows in which all RPCs took at least
 
 Impacts of several groups may add up to more than the waiting: several of them may be needed for a
 queue.
+
+### One queue by hand
+
+The CSV of a queue's page has a row for each second. Work is in seconds of an idle server.
+
+1. For each row: *pending* = left in the row before + `group_work_s` + `rest_work_s` +
+   `others_work_s`. *Served* = `capacity_s` / pending, at most 1. *Left* = pending x (1 - served).
+2. *Wait* = (left in the row before + left) / 2 / `capacity_s`.
+3. *Others pending* = others left in the row before + `others_work_s`. *Others left* = this x
+   (1 - served).
+4. *Others' waiting* = others pending x served x wait / mean work of a request (the sum of
+   `others_work_s` / the sum of `others_requests`).
+5. Sum it from the first row with `group_work_s` above 0 on: *with*. Repeat steps 1 to 5 without
+   `group_work_s`: *without*.
+6. Impact = (with - without) x the sum of `measured_wait_s` of the same rows / with, where the last
+   factor is at most 2. It differs from `impact_s` + `outside_s` in the JSON by less than 5 %.
+
+### Shares and usual times
 
 Pages show two shares of work. The *share of work while slow* (home, overview and the pages of
 servers, users, projects and jobs) is a group's part of the work in the windows in which it had

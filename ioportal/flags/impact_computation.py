@@ -112,7 +112,7 @@ def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -
     traced_until = coverage.last_observed(Coverage.Source.RPC_TRACE, {server: timedelta(0)})
     known_until = min(traced_until.get(server, end), timezone.now() - replays.DELAY)
     found = replays.of_server(server, start, end, usual, known_until)
-    return _store(*found, server, is_estimated=False)
+    return _store(*found.impact, server, is_estimated=False)
 
 
 def _store(

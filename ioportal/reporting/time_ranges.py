@@ -41,15 +41,16 @@ class TimeRange:
         Raises:
             ValidationError: one is not a time, or the range is empty.
         """
-        if not (query.get("start") or query.get("end")):
+        since, until = query.get("start"), query.get("end")
+        if not (since or until):
             last = query.get("last", "")
             return (
                 cls(default.end - RECENT[last], default.end, last=last)
                 if last in RECENT
                 else default
             )
-        start = _moment(query.get("start"), default.start)
-        end = _moment(query.get("end"), default.end)
+        start = moment(since) if since else default.start
+        end = moment(until) if until else default.end
         if end - start < _SHORTEST:
             raise ValidationError("The end of the range must be after its start.")
         return cls(start, end, is_selected=True)
@@ -116,18 +117,21 @@ def _clock(moment: datetime | None) -> str:
     return zone if zone == "UTC" or moment is None else f"{zone}, UTC{_offset(moment)}"
 
 
-def _moment(text: str | None, default: datetime) -> datetime:
-    if not text:
-        return default
+def moment(text: str) -> datetime:
+    """Return a time in a URL; without an offset it is on the site's clock.
+
+    Raises:
+        ValidationError: it is not a time.
+    """
     try:
-        moment = parse_datetime(text)
+        parsed = parse_datetime(text)
     except ValueError:
-        moment = None
-    if moment is None:
+        parsed = None
+    if parsed is None:
         raise ValidationError(f"{text[:64]!r} is not a time. Write it as 2017-07-06 09:52:55.")
-    if not _FIRST_YEAR <= moment.year < _LAST_YEAR:
+    if not _FIRST_YEAR <= parsed.year < _LAST_YEAR:
         raise ValidationError(
             f"{text[:64]!r} is out of range: years {_FIRST_YEAR} to {_LAST_YEAR - 1} are supported."
         )
-    aware = moment if timezone.is_aware(moment) else timezone.make_aware(moment)
+    aware = parsed if timezone.is_aware(parsed) else timezone.make_aware(parsed)
     return aware.astimezone(UTC)

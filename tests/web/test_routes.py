@@ -79,6 +79,7 @@ TABLE = [
     ("incidents/save/", "/incidents/save/", {"POST": A.STAFF}),
     ("incidents/impact/", "/incidents/impact/", {"GET": A.STAFF}),
     ("incidents/impact/<str:server>/times/", "/incidents/impact/mds1/times/", {"GET": A.STAFF}),
+    ("incidents/impact/<str:server>/queue/", "/incidents/impact/mds1/queue/", {"GET": A.NOT_FOUND}),
     ("incidents/<int:pk>/", "/incidents/{incident}/", {"GET": A.USERS, "POST": A.STAFF}),
     ("ingest/", "/ingest/", {"GET": A.STAFF}),
     ("ingest/files/<int:pk>/", "/ingest/files/{segment}/", {"GET": A.STAFF}),

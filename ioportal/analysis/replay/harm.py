@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ioportal.analysis.replay.server import Flow, waiting, wished
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ioportal.analysis.replay.demand import Bools, Demand, Floats, Ints
 
@@ -47,6 +47,32 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Curves:
+    """A queue by step, from its first to its last, with and without a group.
+
+    The rest are senders whose waiting is no harm of the group.
+
+    Args:
+        queue: the queue.
+        since: the step of the group's first work, counted from the first of the queue.
+        alone: whether the harm is what the group alone adds to the waiting of the calm, who are in
+            no group with much of the queue's work.
+        arriving_s: work that arrives: of the group, of the rest, and of others.
+        requests: requests of others that arrive.
+        one_s: how long a request waits, with all and without the group.
+        measured_s: measured waiting of others.
+    """
+
+    queue: Queue
+    since: int
+    alone: bool
+    arriving_s: Floats
+    requests: Floats
+    one_s: Floats
+    measured_s: Floats
+
+
+@dataclass(frozen=True)
 class Harm:
     """The harm of a group in a queue; arrays by step of the queue.
 
@@ -59,6 +85,7 @@ class Harm:
         all_work_s: work of all.
         others_s: time of others' requests at the server.
         others_usual_s: the same on an idle server.
+        curves: the whole queue by step.
     """
 
     group: int
@@ -69,6 +96,7 @@ class Harm:
     all_work_s: Floats
     others_s: Floats
     others_usual_s: Floats
+    curves: Curves
 
 
 def queues(flow: Flow, capacity_s: float, width_s: float) -> list[Queue]:
@@ -108,7 +136,19 @@ def harms(
     capacity_s: float,
     known_steps: int | None = None,
 ) -> list[Harm]:
-    """Return the harm of groups in each queue.
+    """Return the harm of groups in all queues; see `by_queue`."""
+    parts = by_queue(demand, groups, owners, capacity_s, known_steps)
+    return list(chain.from_iterable(found for _, found in parts))
+
+
+def by_queue(
+    demand: Demand,
+    groups: Sequence[Group],
+    owners: Sequence[str],
+    capacity_s: float,
+    known_steps: int | None = None,
+) -> Iterator[tuple[Queue, list[Harm]]]:
+    """Yield each queue with the harm of groups in it.
 
     The demand is served with all senders and without each group. The share of others' waiting that
     they are spared is that of the replay; their waiting is the measured one. Others are all senders
@@ -132,14 +172,12 @@ def harms(
     per_step_s = capacity_s * demand.width_s
     flow = wished(demand, capacity_s)
     owner = np.unique(np.array(owners), return_inverse=True)[1]
-    found: list[Harm] = []
     young = YOUNG_S / demand.width_s
     for queue in queues(flow, per_step_s, demand.width_s):
         is_open = known_steps is not None and queue.end >= known_steps
         if is_open and queue.has_backlog and queue.end - queue.first < young:
             continue
-        found += _of_queue(demand, flow, queue, groups, owner=owner, capacity_s=per_step_s)
-    return found
+        yield queue, _of_queue(demand, flow, queue, groups, owner=owner, capacity_s=per_step_s)
 
 
 def _of_queue(
@@ -173,18 +211,26 @@ def _of_queue(
     scenarios = np.concatenate([everyone, np.atleast_2d(calm), ~members, calm | members])
     calm_others = others & calm
     counted = np.concatenate([others, calm_others])
-    sums = [  # waiting of others: with all, without the large, without each group, with it alone
-        [others @ step[0], calm_others @ step[1], *np.split((step[2:] * counted).sum(axis=1), 2)]
-        for step in waiting(part, request_s, capacity_s, scenarios)
-    ]
+    sums, each = [], []  # of others: with all, without the large, without each group, with it alone
+    for step, of_each in waiting(part, request_s, capacity_s, scenarios):
+        sums.append(
+            [
+                others @ step[0],
+                calm_others @ step[1],
+                *np.split((step[2:] * counted).sum(axis=1), 2),
+            ]
+        )
+        each.append(of_each)
     with_all, with_calm, without, alone = np.moveaxis(np.array(sums) * demand.width_s, 1, 0)
+    one_s = np.array(each) * demand.width_s
     found = []
     for row, n in enumerate(large):
         since = int(np.argmax(work_s[:, groups[n].members].sum(axis=1) > 0))
         waited = with_all[since:, row].sum()
         spared = (with_all - without)[since:, row]
         added = (alone - with_calm)[since:, row]
-        if added.sum() > spared.sum():
+        is_alone = bool(added.sum() > spared.sum())
+        if is_alone:
             spared = np.minimum(added, with_all[since:, row])
         rows = slice(queue.first + since, queue.end)
         took_s, usual_s, counted_s = (
@@ -198,6 +244,16 @@ def _of_queue(
         if total <= 0 or total < MIN_SPARED * measured_s:
             continue
         gained = np.maximum(spared, 0)
+        parts = np.array([members[row], ~(members[row] | others[row]), others[row]])
+        curves = Curves(
+            queue,
+            since,
+            is_alone,
+            part.work_s @ parts.T,
+            (part.work_s / request_s) @ others[row],
+            one_s[:, [0, 2 + row]],
+            demand.waited_s[steps][:, active[others[row]]].sum(axis=1),
+        )
         found.append(
             Harm(
                 n,
@@ -208,6 +264,7 @@ def _of_queue(
                 work_s[since:].sum(axis=1),
                 (took_s + usual_s).sum(axis=1),
                 usual_s.sum(axis=1),
+                curves,
             )
         )
     return found

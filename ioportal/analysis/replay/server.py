@@ -131,8 +131,10 @@ def _sooner(work_s: Floats, calm_s: Floats) -> Floats:
     return result
 
 
-def waiting(flow: Flow, request_s: Floats, capacity_s: float, present: Bools) -> Iterator[Floats]:
-    """Yield the waiting of the requests that a server serves in each step.
+def waiting(
+    flow: Flow, request_s: Floats, capacity_s: float, present: Bools
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the waiting of the requests that a server serves in each step, and of a single request.
 
     Args:
         flow: the demand; work in a step of one second.
@@ -141,7 +143,8 @@ def waiting(flow: Flow, request_s: Floats, capacity_s: float, present: Bools) ->
         present: senders of each scenario; shape (scenarios, senders).
 
     Yields:
-        Waiting in units of a step, shape (scenarios, senders).
+        Waiting in units of a step, shape (scenarios, senders), and that of a single request, shape
+        (scenarios,).
     """
     most_s = flow.limit * request_s
     pending = np.zeros(present.shape)
@@ -159,7 +162,8 @@ def waiting(flow: Flow, request_s: Floats, capacity_s: float, present: Bools) ->
         left = np.minimum(pending, most_s).sum(axis=1) / capacity_s
         below = np.minimum(load, _MOST_LOAD)
         calm = np.where(is_full, 0, below / (1 - below) * mean_s / capacity_s)
-        yield served / request_s * np.maximum((before + left) / 2, calm)[:, None]
+        of_each = np.maximum((before + left) / 2, calm)
+        yield served / request_s * of_each[:, None], of_each
         before = left
 
 

@@ -8,20 +8,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from django.core.exceptions import ValidationError
 
 from collectors.lustre import opcodes
 from ioportal.activity import incidents, principal_windows
 from ioportal.activity.models import Incident
 from ioportal.analysis.populations import coarse, hidden_sums
-from ioportal.jobs.models import Job
 from ioportal.reporting.contacts import contact
+from ioportal.reporting.formatting import duration
 from ioportal.reporting.principals import BYS, Name, job_group_name, named
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Service
 from ioportal.studies.cache import cached
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Principal
 from ioportal.times import RECENT
+from ioportal.web.incidents import queue_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
     from django.db.models import QuerySet
+    from django.http import QueryDict
 
     from ioportal.activity.incidents import Analysis
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.analysis.slowness import Slowdown
     from ioportal.reporting.contacts import Contact
     from ioportal.site.models import Filesystem
+    from ioportal.web.incidents.queue_rows import QueueRow
 
 LONGEST = timedelta(hours=24)  # every window of 10 s and every principal in it is read
 EXPORT_COLUMNS = ("principal", "rpcs", "share", "service_s", "impact_s", "suffered_s")
@@ -42,7 +45,6 @@ _DEFAULT = "1h"  # value of the parameter `last`
 _SUGGESTION_RANGE = timedelta(hours=24)  # up to the latest trace
 _LISTED = 25
 _MIN_IMPACT_S = 0.01  # of groups
-_UNNAMED = Name("another")  # beyond the named principals
 _ALL_OTHERS = Name("all others together")
 
 
@@ -202,17 +204,7 @@ class ImpactAnalysis:
     def _owners(self) -> pl.DataFrame:
         """The principals that the user may not see: principal, owner, and key of the job."""
         hidden = [principal for principal, _ in self._rows if principal not in self._names]
-        jobs = [key for kind, key in hidden if kind == Principal.JOB]
-        owners = dict(Job.objects.filter(pk__in=jobs).values_list("pk", "owner"))
-        rows = [
-            (text, f"user {owners[key]}", key)
-            if kind == Principal.JOB and key in owners
-            else (text, text, None)
-            for kind, key in hidden
-            for text in [f"{kind}:{key}"]
-        ]
-        schema = {"principal": pl.String, "owner": pl.String, "job": pl.Int64}
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return queue_rows.owners(hidden)
 
     @cached_property
     def _hidden(self) -> dict[str, bool]:
@@ -251,7 +243,7 @@ class ImpactAnalysis:
         """The principals with most impact or load; for users, their own and a sum over others."""
         if self._user.is_staff:
             return [
-                PrincipalImpact(self._names.get(principal, _UNNAMED), **row)
+                PrincipalImpact(self._names.get(principal, queue_rows.UNNAMED), **row)
                 for principal, row in self._rows[:_LISTED]
             ]
         own = [
@@ -351,6 +343,7 @@ class ImpactAnalysis:
             "groups": [group.facts for group in self.groups],
             "slow_intervals": [interval.facts for interval in self.slow_intervals],
             "latency": [vars(row) for row in self.latency],
+            "queues": [row.facts for row in self.queues],
         }
 
     @property
@@ -378,6 +371,17 @@ class ImpactAnalysis:
             for row in rows[:_LISTED]
             if row["impact_s"] >= _MIN_IMPACT_S
         ]
+
+    @cached_property
+    def queues(self) -> list[QueueRow]:
+        """Queues of traced servers in which requests waited most; for users, those of their own."""
+        if self._result is None or self._result.queues.is_empty():
+            return []
+        queues, parts = (
+            frame.with_columns(pl.col("server").replace_strict(self.servers))
+            for frame in (self._result.queues, self._result.queue_parts)
+        )
+        return queue_rows.longest(queues, parts, self.window, self._user)
 
     @property
     def largest_group(self) -> GroupImpact | None:
@@ -411,7 +415,7 @@ def for_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> Imp
     """Analyse all metadata servers of a filesystem."""
     servers = dict(_servers(filesystem).values_list("pk", "name"))
     result = cached(
-        "impact-2",  # to be changed with `Analysis`
+        "impact-3",  # to be changed with `Analysis`
         (sorted(servers), window.start, window.end),
         lambda: incidents.analyse(servers, window.start, window.end),
     )
@@ -424,6 +428,19 @@ def for_incident(incident: Incident, user: User) -> ImpactAnalysis:
     servers = {incident.server_id: incident.server.name}
     filesystem = incident.server.filesystem
     return ImpactAnalysis(filesystem, servers, window, incidents.analyse_incident(incident), user)
+
+
+def selected_range(query: QueryDict, default: TimeRange) -> TimeRange:
+    """Read a range as `TimeRange.from_query`.
+
+    Raises:
+        ValidationError: it is invalid, or too long to analyse.
+    """
+    window = TimeRange.from_query(query, default)
+    if window.end - window.start > LONGEST:
+        longest = duration(LONGEST.total_seconds())
+        raise ValidationError(f"The range is longer than {longest}. Select a shorter range.")
+    return window
 
 
 def default_range(filesystem: Filesystem) -> TimeRange | None:

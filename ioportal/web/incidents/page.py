@@ -16,8 +16,6 @@ from ioportal.activity.models import Incident, Report
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.analysis.metrics import Unit
 from ioportal.reporting import request_times
-from ioportal.reporting.formatting import duration
-from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Filesystem, Server
 from ioportal.web.incidents import analysis
 
@@ -183,7 +181,7 @@ class ImpactPage(_AnalysisPage):
         self.window = analysis.default_range(self.filesystem) if self.filesystem else None
         if self.window:
             try:
-                self.window = _range(query, self.window)
+                self.window = analysis.selected_range(query, self.window)
             except ValidationError as error:
                 self.errors = error.messages
 
@@ -229,11 +227,3 @@ class ImpactPage(_AnalysisPage):
     def export_rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of the analysis."""
         return self.analysis.rows() if self.analysis else iter(())
-
-
-def _range(query: QueryDict, default: TimeRange) -> TimeRange:
-    window = TimeRange.from_query(query, default)
-    if window.end - window.start > analysis.LONGEST:
-        longest = duration(analysis.LONGEST.total_seconds())
-        raise ValidationError(f"The range is longer than {longest}. Select a shorter range.")
-    return window

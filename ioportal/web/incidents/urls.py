@@ -9,5 +9,6 @@ urlpatterns = [
     path("save/", views.save_incident, name="save_incident"),
     path("impact/", views.impact_analysis, name="impact_analysis"),
     path("impact/<str:server>/times/", views.request_times, name="request_times"),
+    path("impact/<str:server>/queue/", views.queue, name="queue"),
     path("<int:pk>/", views.incident, name="incident"),
 ]

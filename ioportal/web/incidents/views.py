@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -18,6 +19,7 @@ from ioportal.web.common.staff_only import staff_only
 from ioportal.web.incidents.analysis import EXPORT_COLUMNS
 from ioportal.web.incidents.forms import IncidentForm, ReportForm, SaveForm
 from ioportal.web.incidents.page import ImpactPage, IncidentListPage, IncidentPage
+from ioportal.web.incidents.queue_page import QueuePage
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -109,3 +111,21 @@ def request_times(request: UserRequest, server: str) -> HttpResponseBase:
         return exports.response(request, f"{server}-request-times", about, [], [])
     about["unit"] = chart.chart.unit
     return exports.response(request, f"{server}-request-times", about, chart.header, chart.rows())
+
+
+@require_safe
+@exports.accept("csv", "json")
+def queue(request: UserRequest, server: str) -> HttpResponseBase:
+    """Show a queue of a metadata server by second, with and without one of its groups."""
+    servers = Server.objects.select_related("filesystem").filter(kind=Server.Kind.MDS)
+    where = get_object_or_404(servers, name=storable(server))
+    try:
+        page = QueuePage(request.user, where, request.GET)
+    except ValidationError as error:
+        if exports.requested_format(request):
+            return exports.invalid_query({"range": error.messages})
+        raise Http404(" ".join(error.messages)) from error
+    if exports.requested_format(request):
+        rows = page.export_rows()
+        return exports.response(request, f"{server}-queue", page.about, page.columns, rows)
+    return render(request, "incidents/queue.html", {"section": "incidents", "page": page})

@@ -304,9 +304,9 @@ def strip_x(rank: float) -> str:
 
 
 @register.filter
-def hundredfold(part: float) -> str:
+def hundredfold(part: float | None) -> str:
     """Show a share as a percentage without sign."""
-    return formatting.percent(part)
+    return formatting.UNKNOWN if part is None else formatting.percent(part)
 
 
 @register.filter

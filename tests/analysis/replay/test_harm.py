@@ -87,6 +87,19 @@ def spared_s(arrival, sender, without):
     return took[is_other].sum() - (ends(alone) - alone).sum()
 
 
+def at_limit():
+    """Return a storm that waits for answers: its arrivals show the pace of the server."""
+    in_flight, each = 500, WORK_S / CAPACITY_S
+    steps = np.arange(20, 60, each * in_flight)
+    storm = np.concatenate([at + np.arange(in_flight) * 1e-7 for at in steps])
+    others = np.sort(np.random.default_rng(2).random(200 * 120) * 120)
+    arrival = np.concatenate([others, storm])
+    sender = np.concatenate([np.zeros(len(others)), np.ones(len(storm))])
+    order = np.argsort(arrival, kind="stable")
+    arrival, sender = arrival[order], sender[order].astype(int)
+    return arrival, sender, ends(arrival) - arrival
+
+
 BACKGROUND = (200, 0, 120)
 
 
@@ -144,16 +157,7 @@ def test_waiting_for_locks_is_no_queue():
 
 
 def test_a_sender_at_its_limit_wished_more_than_it_sent():
-    """A client waits for answers: arrivals of the storm show the pace of the server."""
-    in_flight, each = 500, WORK_S / CAPACITY_S
-    steps = np.arange(20, 60, each * in_flight)
-    storm = np.concatenate([at + np.arange(in_flight) * 1e-7 for at in steps])
-    others = np.sort(np.random.default_rng(2).random(200 * 120) * 120)
-    arrival = np.concatenate([others, storm])
-    sender = np.concatenate([np.zeros(len(others)), np.ones(len(storm))])
-    order = np.argsort(arrival, kind="stable")
-    arrival, sender = arrival[order], sender[order].astype(int)
-    took = ends(arrival) - arrival
+    arrival, sender, took = at_limit()
 
     (harm,) = harm_s(demand(arrival, sender, took, clients=60.0), [1])
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from ioportal.analysis.impact import MEMBERS
-from ioportal.analysis.replay.impact import by_window
+from ioportal.analysis.replay.impact import by_window, queue_harms
 from tests.analysis.replay.test_harm import BACKGROUND, CAPACITY_S, START, demand, served
 
 STORM = (15_000, 20, 30)
@@ -14,7 +14,8 @@ def impacts(*senders, members):
     columns = {name: [None] * len(senders) for name in MEMBERS}
     columns["principal"] = [f"s{n}" for n in range(len(senders))]
     of_jobs = pl.DataFrame(columns | members, MEMBERS)
-    return by_window(demand(*served(*senders)), of_jobs, CAPACITY_S)
+    requested = demand(*served(*senders))
+    return by_window(requested, queue_harms(requested, of_jobs, CAPACITY_S))
 
 
 def test_a_group_has_the_impact_of_its_jobs():

@@ -4,8 +4,13 @@ from datetime import timedelta
 
 import pytest
 
+from ioportal.activity import incidents
+from ioportal.activity.models import Incident
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
-from tests import loading
+from ioportal.analysis.populations import coarse
+from ioportal.site.models import Server
+from ioportal.telemetry.coverage import Interval
+from tests import by_hand, loading
 from tests.logs import Run, at, rpc, sacct
 from tests.web.reading import csv_of, json_of, words_of
 
@@ -30,6 +35,9 @@ def queue(*senders):
 
 
 ALICE, BOB = ("1@gni", 37, 20), ("2@gni", 3, 60)
+CROWD = [(f"{n}@gni", 1, 60) for n in range(3, 15)]  # twelve jobs of four users
+ALONE, CROWDED = "12:10", "12:20"  # times of storms: with bob alone, and with the crowd
+MINUTE = timedelta(minutes=1)
 WITH, WITHOUT = queue(ALICE, BOB), queue(BOB)
 BOB_WAITED_S, SPARED_S = (
     sum(took - USUAL_S for _, nid, took in of if nid == BOB[0]) - (others or 0)
@@ -45,18 +53,22 @@ def _storm(module_site, module_logs):
     runs = sacct(
         Run("77", nodes="n1", user="alice", submit="08:00", start="09:00"),
         Run("78", nodes="n2", user="bob", submit="08:00", start="09:00"),
+        *(
+            Run(f"{100 + n}", nodes=f"n{n}", user=f"u{n % 4}", submit="08:00", start="09:00")
+            for n in range(3, 15)
+        ),
     )
     loading.ingest("sacct", module_logs("jobs", runs), cluster="anvil")
     calm = [
         rpc(at("12:10") - timedelta(seconds=10 * n), "2@gni", us=(SERVICE_US, 100))
         for n in range(MIN_BASELINE_WINDOWS + 80, 0, -1)
     ]
-    ends = sorted((arrival + took, nid, took) for arrival, nid, took in WITH)
-    storm = [
-        rpc(at("12:10") + timedelta(seconds=end), nid, us=(SERVICE_US, round(took * 1e6)))
-        for end, nid, took in ends
+    storms = [
+        rpc(at(storm) + timedelta(seconds=end), nid, us=(SERVICE_US, round(took * 1e6)))
+        for storm, served in ((ALONE, WITH), (CROWDED, queue(ALICE, *CROWD)))
+        for end, nid, took in sorted((arrival + took, nid, took) for arrival, nid, took in served)
     ]
-    loading.ingest("rpctrace", module_logs("trace", "\n".join(calm + storm)), server="mds1")
+    loading.ingest("rpctrace", module_logs("trace", "\n".join(calm + storms)), server="mds1")
 
 
 @pytest.fixture
@@ -83,3 +95,92 @@ def test_a_storm_and_its_own_share_of_the_waiting_are_named(page):
     assert alice["own_share"] > 0.8
     assert not [name for _, name in groups if "bob" in name]
     assert "User alice had the largest impact:" in words_of(page())
+
+
+@pytest.fixture
+def queues(db, as_staff):
+    """Fetch a page of the queue of a storm, or an export: by the time of the storm."""
+
+    def fetch(storm, client=as_staff, **more):
+        start = at(storm)
+        group = {"kind": "user", "key": "alice"}
+        span = {"start": start.isoformat(), "end": (start + 2 * MINUTE).isoformat()}
+        return client.get("/incidents/impact/mds1/queue/", {**group, **span, **more})
+
+    return fetch
+
+
+@pytest.mark.parametrize("storm", [ALONE, CROWDED])
+def test_impact_can_be_computed_by_hand_from_the_export_of_a_queue(queues, storm):
+    about = json_of(queues(storm, format="json"))
+
+    assert about["impact_is"] == "without"
+    expected = about["impact_s"] + about["outside_s"]
+    rows = [
+        {name: float(value) for name, value in row.items() if name != "start"}
+        for row in csv_of(queues(storm, format="csv"))
+    ]
+    assert by_hand.impact_s(rows) == pytest.approx(expected, rel=by_hand.TOLERANCE)
+    assert sum(row["spared_s"] for row in about["rows"]) == pytest.approx(expected)
+
+
+def test_the_page_of_a_queue_has_a_picture_with_and_without_the_group(queues):
+    page = words_of(queues(ALONE))
+
+    assert "Without alice, other users' requests would have waited" in page
+    assert "Wait of a request, with and without alice" in page
+    assert "all senders s without alice s" in page
+
+
+def test_users_see_the_queues_of_their_own_groups_as_far_as_others_stay_unknown(
+    queues, as_alice, as_bob
+):
+    crowded, alone = (json_of(queues(storm, as_alice, format="json")) for storm in (CROWDED, ALONE))
+    of_staff = json_of(queues(CROWDED, format="json"))
+
+    assert crowded["impact_s"] == coarse(of_staff["impact_s"])
+    assert [row["wait_s"] for row in crowded["rows"]] == pytest.approx(
+        [row["wait_s"] for row in of_staff["rows"]], rel=0.05
+    )
+    assert (alone["impact_s"], alone["share"], alone["waited_s"]) == (None, None, None)
+    shown = {name for row in alone["rows"] for name, value in row.items() if value is not None}
+    assert shown == {"start", "group_work_s", "capacity_s"}
+    assert queues(CROWDED, as_bob).status_code == 404
+    assert queues(CROWDED, as_bob, key="u1").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"key": "nobody"},
+        {"kind": "principal", "key": "x"},
+        {"kind": "principal", "key": f"1:{10**30}"},
+        {"at": "noon"},
+        {"at": "2017-07-05T11:00Z"},
+        {"start": "2017-07-01", "end": "2017-07-06"},
+    ],
+)
+def test_what_is_no_queue_is_not_found(queues, query):
+    assert queues(ALONE, **query).status_code == 404
+
+
+def test_an_incident_lists_its_queues_to_the_users_who_caused_them(as_alice, as_charlie, as_staff):
+    start = at(CROWDED)
+    storm = Incident.objects.create(
+        server=Server.objects.get(name="mds1"), start=start, end=start + 2 * MINUTE
+    )
+
+    def listed():
+        return [
+            json_of(client.get(f"/incidents/{storm.pk}/?format=json"))["queues"]
+            for client in (as_staff, as_alice, as_charlie)
+        ]
+
+    of_staff, of_alice, of_charlie = before = listed()
+    assert [row["name"] for row in of_staff] == [row["name"] for row in of_alice] == ["77 alice"]
+    assert of_alice[0]["impact_s"] == coarse(of_staff[0]["impact_s"])
+    assert of_charlie == []
+
+    incidents.store_figures([Interval(start, start + MINUTE)])
+    assert "alice" not in str(Incident.objects.get().figures)
+    assert listed() == before

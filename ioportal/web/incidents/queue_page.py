@@ -1,0 +1,212 @@
+"""The page of one queue: how long requests waited by second, with and without a group."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from django.http import Http404
+
+from ioportal.activity import queues
+from ioportal.analysis.populations import coarsened, hidden_sums
+from ioportal.analysis.replay.impact import DEFINITION
+from ioportal.analysis.replay.seconds import SECONDS
+from ioportal.analysis.timelines import Steps
+from ioportal.charts.palette import REST
+from ioportal.charts.timelines import Chart, Style
+from ioportal.reporting.time_ranges import TimeRange, moment
+from ioportal.reporting.timelines import StepsChart
+from ioportal.studies.cache import cached
+from ioportal.web.incidents import queue_rows
+from ioportal.web.incidents.analysis import default_range, selected_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.contrib.auth.models import User
+    from django.http import QueryDict
+
+    from ioportal.activity.queues import GroupSeconds, Queue
+    from ioportal.analysis.replay.server import Plateau
+    from ioportal.site.models import Server
+    from ioportal.web.incidents.queue_rows import QueueRow
+
+_WITH, _WITHOUT, _GROUP, _OTHERS, _CAPACITY = "with", "without", "group", "others", "capacity"
+_OWN = ("group_work_s", "capacity_s")  # columns without figures of others
+_TOKENS = {
+    _WITH: "--series-2",
+    _WITHOUT: "--series-1",
+    _GROUP: "--series-2",
+    _OTHERS: "--series-1",
+    _CAPACITY: REST,
+}
+
+
+def _tokens(kinds: list[str]) -> dict[str, str]:
+    return {kind: _TOKENS[kind] for kind in kinds}
+
+
+class QueuePage:
+    """A queue of a traced metadata server, and what one of its groups did in it.
+
+    Users see groups with visible jobs only. Figures of others are shown if they reveal no single
+    owner; those by second, if they do so in no second.
+    """
+
+    columns = tuple(SECONDS)
+    definition = DEFINITION
+
+    def __init__(self, user: User, server: Server, query: QueryDict) -> None:
+        """Read the range, a time in the queue (default: any queue), and a group from the URL.
+
+        Raises:
+            ValidationError: the range or the time is invalid.
+            Http404: there is no such queue, or it has no group that the user may see.
+        """
+        self.server = server
+        self.filesystem = server.filesystem
+        self._user = user
+        default = default_range(self.filesystem)
+        if default is None:
+            raise Http404(f"No traces of {server.name}.")
+        self.window = selected_range(query, default)
+        text, kind, key = (query.get(name, "") for name in ("at", "kind", "key"))
+        at = moment(text) if text else None
+        group = (kind, key) if kind and key else None
+        start, end = self.window.start, self.window.end
+        wanted = None if at else group
+        found = cached(
+            "queue",
+            (server.pk, start, end, at, wanted),
+            lambda: queues.find(server.pk, start, end, at=at, group=wanted),
+        )
+        if found is None:
+            raise Http404(
+                f"No queue of {server.name} with a group at this time, or its seconds have expired."
+            )
+        self.queue: Queue = found
+        shown = [row for row in self.rows if group in {None, row.key}]
+        if not shown:
+            raise Http404("No visible group of jobs had impact in this queue.")
+        self.row = shown[0]
+
+    @cached_property
+    def rows(self) -> list[QueueRow]:
+        """The visible groups with impact in the queue, largest first."""
+        server = pl.lit(self.server.name).alias("server")
+        groups = self.queue.groups.with_columns(server)
+        parts = self.queue.parts.with_columns(server, start=pl.lit(self.queue.start))
+        return queue_rows.rows(groups, parts, self.window, self._user)
+
+    @property
+    def group(self) -> str:
+        """The name of the selected group."""
+        return self.row.name.text if self.row.name else ""
+
+    @property
+    def capacity(self) -> Plateau:
+        """The work that the server does in a second."""
+        return self.queue.capacity
+
+    @property
+    def _selected(self) -> GroupSeconds:
+        return self.queue.by_group[self.row.key]
+
+    @property
+    def alone(self) -> bool:
+        """Whether impact is what the group alone adds, because others block the server, too."""
+        return self._selected.alone
+
+    @cached_property
+    def hides_seconds(self) -> bool:
+        """Whether the figures of others in some second could reveal a single user."""
+        if self._user.is_staff:
+            return False
+        parts = queue_rows.of_others(self.queue.parts, self._user)
+        hidden = hidden_sums(parts, ["start"], ["work_s", "waited_s"])
+        return bool(hidden.select(pl.any_horizontal("work_s", "waited_s").any()).item())
+
+    @cached_property
+    def seconds(self) -> pl.DataFrame:
+        """The queue by second: columns of `SECONDS`; null: not visible."""
+        frame = self._selected.seconds
+        if self._user.is_staff:
+            return frame
+        others = [name for name in SECONDS if name not in {"start", *_OWN}]
+        if self.hides_seconds:
+            return frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in others)
+        return frame.with_columns(
+            pl.Series(name, coarsened(frame[name].to_numpy())) for name in others
+        )
+
+    @property
+    def exports_url(self) -> str:
+        """The address of the page, to which a format is added."""
+        return queue_rows.address(self.server.name, self.window, self.queue.start, self.row.key)
+
+    @cached_property
+    def charts(self) -> list[StepsChart]:
+        """What a request waits, and the work that arrives; the first only if visible."""
+        others = pl.col("rest_work_s") + pl.col("others_work_s")
+        kinds = {
+            _WITH: pl.col("wait_s"),
+            _WITHOUT: pl.col("wait_without_s"),
+            _GROUP: pl.col("group_work_s"),
+            _OTHERS: others,
+            _CAPACITY: pl.col("capacity_s"),
+        }
+        frame = self.seconds.select(
+            "start",
+            end=pl.col("start") + pl.duration(seconds=1),
+            observed=pl.lit(1, pl.Int64),
+            **kinds,
+        )
+        labels = {_WITH: "all senders", _WITHOUT: f"without {self.group}", _GROUP: self.group}
+        span = TimeRange(self.queue.start, self.queue.end)
+
+        def chart(name: str, title: str, unit: str, about: str, *shown: str) -> StepsChart:
+            content = Chart(name, title, unit, about, Style.LINES, labels, _tokens)
+            return StepsChart(content, Steps(frame, tuple(kinds), 1).only(shown), tuple, span)
+
+        waits = chart(
+            "queue-wait",
+            f"Wait of a request, with and without {self.group}",
+            "s",
+            "How long a request waits in the server's queue, by the replay of this queue.",
+            _WITH,
+            _WITHOUT,
+        )
+        work = chart(
+            "queue-work",
+            "Work that arrives, and capacity",
+            "s/s",
+            "Usual time of the requests that arrive in a second. Requests that a client held back, "
+            "because its limit of requests in flight was reached, count when it held them back.",
+            *((_GROUP, _CAPACITY) if self.hides_seconds else (_GROUP, _OTHERS, _CAPACITY)),
+        )
+        return [work] if self.hides_seconds else [waits, work]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its filesystem is simulated."""
+        return self.filesystem.simulated
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """The JSON export's members next to its rows."""
+        return {
+            "simulated": self.simulated,
+            "filesystem": self.filesystem.name,
+            **self.row.facts,
+            "impact_is": "alone" if self.alone else "without",
+            "capacity_s": self.capacity.value,
+            "capacity_low_s": self.capacity.low,
+            "capacity_high_s": self.capacity.high,
+            "capacity_seconds": self.capacity.steps,
+            "groups": [row.facts for row in self.rows],
+        }
+
+    def export_rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the seconds of the queue."""
+        return iter(self.seconds.iter_rows())

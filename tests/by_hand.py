@@ -1,0 +1,31 @@
+"""The steps of docs/metrics.md, "One queue by hand", on the export of a queue."""
+
+TOLERANCE = 0.05
+
+
+def impact_s(rows):
+    """Return the impact of a group."""
+    first = next(n for n, row in enumerate(rows) if row["group_work_s"] > 0)
+    with_s, without_s = (
+        sum(waits(rows, present)[first:])
+        for present in (("group", "rest", "others"), ("rest", "others"))
+    )
+    measured_s = sum(row["measured_wait_s"] for row in rows[first:])
+    return (with_s - without_s) * min(measured_s / with_s, 2)
+
+
+def waits(rows, present):
+    """Return how long others' requests wait that are served in each second."""
+    request_s = sum(row["others_work_s"] for row in rows) / sum(
+        row["others_requests"] for row in rows
+    )
+    found, left, left_of_others = [], 0, 0
+    for row in rows:
+        pending = left + sum(row[f"{sender}_work_s"] for sender in present)
+        of_others = left_of_others + row["others_work_s"]
+        served = min(1, row["capacity_s"] / pending) if pending else 1
+        before, left = left, pending * (1 - served)
+        left_of_others = of_others * (1 - served)
+        wait_s = (before + left) / 2 / row["capacity_s"]
+        found.append(of_others * served / request_s * wait_s)
+    return found
