@@ -19,6 +19,8 @@ MIN_WORK = 0.1  # of a queue's work: a group with less did not cause it
 MIN_SPARED = 0.2  # of others' waiting
 BUSIER_TIMES = 2.0  # work of another owner / of a group: with more, its waiting is its own doing
 DRAINED = 0.5  # work left, in that of a step: a new queue begins
+OPEN_SHARE = 0.1  # of the length of a queue: it has drained if more is known after its end
+OPEN_S = 2.0  # and at least this long
 YOUNG_S = 90.0  # age at which a queue is judged although it has not drained
 CALM_STEPS_S = 60.0  # length of a part without a queue
 MOST_SCALE = 2.0  # measured waiting / replayed waiting
@@ -165,7 +167,8 @@ def by_queue(
         capacity_s: the work that the server does in a second.
         known_steps: steps of which all requests are known so far; None: all. A queue that has not
             drained by then is left out while it is shorter than `YOUNG_S`: half a queue does not
-            show its cause.
+            show its cause. Requests that still wait are not known, and a capacity that is slightly
+            too high drains a queue early: so a part of its length must be known after its end.
 
     Source: docs/metrics.md, "Impact".
     """
@@ -174,8 +177,10 @@ def by_queue(
     owner = np.unique(np.array(owners), return_inverse=True)[1]
     young = YOUNG_S / demand.width_s
     for queue in queues(flow, per_step_s, demand.width_s):
-        is_open = known_steps is not None and queue.end >= known_steps
-        if is_open and queue.has_backlog and queue.end - queue.first < young:
+        length = queue.end - queue.first
+        margin = OPEN_S / demand.width_s + OPEN_SHARE * length
+        is_open = known_steps is not None and queue.end + margin > known_steps
+        if is_open and queue.has_backlog and length < young:
             continue
         yield queue, _of_queue(demand, flow, queue, groups, owner=owner, capacity_s=per_step_s)
 

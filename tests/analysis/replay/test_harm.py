@@ -113,6 +113,21 @@ def test_a_storm_harms_others_and_a_bystander_does_not():
     assert bystander < 1
 
 
+@pytest.mark.parametrize(
+    ("known_s", "is_judged"), [(22, False), (35, False), (51, False), (60, True)]
+)
+@pytest.mark.parametrize("capacity_s", [CAPACITY_S, 1.05 * CAPACITY_S])
+def test_a_queue_is_judged_when_it_has_drained(known_s, is_judged, capacity_s):
+    arrival, sender, took = served(BACKGROUND, (15_000, 20, 30))  # drains at 51 s
+    is_known = arrival + took <= known_s
+    known = demand(*(each[is_known] for each in (arrival, sender, took)))
+    storm = np.array([False, True])
+
+    found = harms(known, [Group(storm, storm)], known.senders, capacity_s, known_s)
+
+    assert bool(found) == is_judged
+
+
 def test_whoever_works_while_a_queue_drains_is_not_its_cause():
     arrival, sender, took = served(BACKGROUND, (25_000, 20, 24), (2_000, 35, 44))
 
