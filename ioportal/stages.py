@@ -9,10 +9,11 @@ from datetime import timedelta
 from typing import Final
 
 ATTRIBUTE_PENDING: Final = "ioportal.ingest.tasks.attribute_pending"
+OBSERVE: Final = "ioportal.flags.tasks.observe"
 ROLL_UP: Final = "ioportal.telemetry.tasks.roll_up"
 REFRESH_STATISTICS: Final = "ioportal.jobs.tasks.refresh_statistics"
 EVALUATE: Final = "ioportal.flags.tasks.evaluate"
-STAGES: Final = (ATTRIBUTE_PENDING, ROLL_UP, REFRESH_STATISTICS, EVALUATE)
+STAGES: Final = (ATTRIBUTE_PENDING, OBSERVE, ROLL_UP, REFRESH_STATISTICS, EVALUATE)
 
 LOAD_UPLOADS: Final = "ioportal.ingest.tasks.load_uploads"
 RETAIN: Final = "ioportal.ingest.tasks.retain"

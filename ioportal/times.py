@@ -20,9 +20,9 @@ ALL = "all"  # another value of `last`: any time
 _CURRENT_FOR = timedelta(minutes=2)  # two intervals of a source that is polled each minute
 
 
-def is_current(until: datetime) -> bool:
+def is_current(until: datetime, now: datetime | None = None) -> bool:
     """Return whether data until a time still says something about now."""
-    return timezone.now() - until <= _CURRENT_FOR
+    return (now or timezone.now()) - until <= _CURRENT_FOR
 
 
 def moment(text: str) -> datetime:

@@ -34,3 +34,28 @@ def _arrived(arrival, waited_s, nid, job):
     moment = arrival + total
     us = (30_000, total // timedelta(microseconds=1))
     return [(moment, rpc(moment, nid, GETATTR, job=job, us=us))]
+
+
+def overload():
+    """Return the records of six minutes of a queue with their times: each request takes 20 ms.
+
+    Jobs 78 and 79 send five requests a second each. From `STORM` on, job 77 sends 100 a second for
+    20 s. The server needs half a minute more for the rest.
+    """
+    work = timedelta(milliseconds=20)
+    begin, end = map(at, STORM)
+    arrivals = [
+        (at("12:00") + timedelta(seconds=second, milliseconds=part * 200 + place), nid, "")
+        for second in range(360)
+        for part in range(5)
+        for place, nid in enumerate(("2@gni", "5@gni"))
+    ] + [
+        (begin + number * timedelta(milliseconds=10), f"{3 + number % 2}@gni", "77")
+        for number in range(100 * int((end - begin).total_seconds()))
+    ]
+    lines, free = [], at("12:00")
+    for arrival, nid, job in sorted(arrivals):
+        free = max(free, arrival) + work
+        us = (20_000, (free - arrival) // timedelta(microseconds=1))
+        lines.append((free, rpc(free, nid, GETATTR, job=job, us=us)))
+    return lines

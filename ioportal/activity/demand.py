@@ -79,19 +79,14 @@ def capacity(server_id: int, time: datetime, usual: pl.DataFrame) -> Plateau | N
 def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) -> pl.DataFrame:
     """Return the demand for a replay: columns of `analysis.replay.demand.REQUESTS`.
 
-    The work of a request is its baseline. Requests without one count with their service time.
-
     Args:
         rows: columns of `SECONDS`.
         usual: columns of `analysis.impact.BASELINES`.
         users: principals that are jobs of users. Nobody waits for pings.
     """
     is_counted = pl.col("principal").is_in(list(users)) & (pl.col("opcode") != opcodes.OBD_PING)
-    known = usual.filter(pl.col("baseline_us") > 0)
-    work_us = pl.coalesce(pl.col("requests") * pl.col("baseline_us"), "service_us")
     return (
-        rows.join(known, on=["server", "service", "opcode"], how="left")
-        .with_columns(work_us=work_us, counted=pl.col("requests") * is_counted)
+        with_work(rows.with_columns(counted=pl.col("requests") * is_counted), usual)
         .group_by("start", sender="principal")
         .agg(
             pl.sum("requests", "work_us", "service_us"),
@@ -100,6 +95,22 @@ def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) ->
             clients=pl.max("clients"),
         )
         .select(*REQUESTS)
+    )
+
+
+def with_work(rows: pl.DataFrame, usual: pl.DataFrame) -> pl.DataFrame:
+    """Add the column work_us: the work of requests on an idle server.
+
+    It is their baseline, or their service time where that is unknown.
+
+    Args:
+        rows: columns server, service, opcode, requests and service_us.
+        usual: columns of `analysis.impact.BASELINES`.
+    """
+    known = usual.filter(pl.col("baseline_us") > 0)
+    work_us = pl.coalesce(pl.col("requests") * pl.col("baseline_us"), "service_us")
+    return rows.join(known, on=["server", "service", "opcode"], how="left").with_columns(
+        work_us=work_us
     )
 
 

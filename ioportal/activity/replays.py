@@ -12,6 +12,7 @@ from ioportal.activity import baselines, demand, principal_windows
 from ioportal.analysis.impact import MAX_WAIT, MEMBERS
 from ioportal.analysis.replay import impact as replay
 from ioportal.analysis.replay.demand import Demand
+from ioportal.analysis.replay.harm import OPEN_S, OPEN_SHARE, YOUNG_S
 from ioportal.analysis.replay.seconds import time_of
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW
 from ioportal.telemetry import levels
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ioportal.analysis.slowness import Slowdown
 
 DELAY = timedelta(seconds=2 * SLICE_S)  # until agents have sent the demand of a second
+# After the end of a queue, until it is judged.
+JUDGED_AFTER = DELAY + timedelta(seconds=OPEN_S + OPEN_SHARE * YOUNG_S)
 _LONGEST = timedelta(minutes=10)  # part of a queue that is served again
 
 

@@ -17,7 +17,15 @@ from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNERS
 from ioportal.analysis.quality import CONTRADICTION, MIN_NOT_SENT
 from ioportal.analysis.replay.demand import BLOCKED_TIMES
-from ioportal.analysis.replay.harm import BUSIER_TIMES, DRAINED, MIN_SPARED, MIN_WORK, YOUNG_S
+from ioportal.analysis.replay.harm import (
+    BUSIER_TIMES,
+    DRAINED,
+    MIN_SPARED,
+    MIN_WORK,
+    OPEN_S,
+    OPEN_SHARE,
+    YOUNG_S,
+)
 from ioportal.analysis.replay.impact import DEFINITION
 from ioportal.analysis.replay.server import FULL_SHARE, TYPICAL
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
@@ -283,9 +291,11 @@ queues. The page of a queue shows by second how long requests waited, with and w
    impact is at least what the group alone adds to the waiting of those with less than
    {MIN_WORK:.0%} of the work.
 
-A queue that has not drained is judged when it is {YOUNG_S:g} s old. Parts of a minute without a
-queue are judged like queues; there, requests wait as with random arrivals. *Blocked time* of a
-sender in a second is ``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``,
+A queue that has not drained is judged when it is {YOUNG_S:g} s old. It has drained if the
+requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its length after its end are known. Parts of a
+minute without a queue are judged like queues; there, requests wait as with random arrivals.
+*Blocked time* of a sender in a second is
+``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``,
 if positive: these wait for a lock. *Slowness* is service time / work of the busiest sender, at
 least 1. Impact is stored by 10 s, in windows in which all RPCs took at least
 {EVERY_SLOW_WINDOW.enter} times the usual time, and from 0.01 s on.
@@ -349,6 +359,29 @@ back. *Evaluated until* is the end of the data that these figures include: windo
 attribution or evaluation come later. Older than two minutes, they leave the state unknown. The
 ratio of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals)
 is of all RPCs, the cause's own included.
+
+### Under observation
+
+Impact needs the end of a queue, or {YOUNG_S:g} s of it. Until then, home, overview and the page of
+the server show who does most of the work: *under observation*. This is no finding: it has no
+severity, opens no case and is never mailed. Whoever works while a queue drains is often not its
+cause.
+
+- A server is under observation if its RPCs took at least {_SLOWNESS.enter:g} times the usual time
+  in a window of an interval (at least {_SLOWNESS.leave:g} times, with pauses of up to
+  {_SLOWNESS.max_pause.seconds // 60} minutes) that reaches the latest 30 s of complete windows.
+- Jobs, processes and hosts with at least 20 % of the work are named: RPCs times their usual time,
+  in the part of the interval in the last minute. If together the jobs of an application, user or
+  project reach 20 %, and those named explain less than half of it, the narrowest such group is
+  named. Operations that are not attributed are listed as such.
+- Where the server is not traced, or its trace has no baseline, job_stats, mds_stats and exports
+  show the same, marked as estimated, up to the time that all of them cover.
+- *Evaluated until* is the end of the latest complete window that is attributed. After two minutes
+  without newer data, nothing is shown.
+- An accusation replaces it: an open flag about impact (of hosts, also about load outside jobs),
+  from severity warning on, of the subject with most of the work or of a group that includes it.
+
+Users who are not staff see the share of their own jobs. `/observed/?format=json` exports it.
 
 ### Estimated impact
 

@@ -54,8 +54,10 @@ def compute_pending(limit: int = 500) -> int:
         claimed = DirtyImpact.objects.claim(limit)
         metadata_servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
         for server in metadata_servers:
-            changed = [  # work delays RPCs of later windows, and an overload begins in a window
-                Interval(floor_to_window(row.start) - WINDOW, ceil_to_window(row.end) + MAX_WAIT)
+            # Work delays RPCs of later windows. A queue is judged some time after its end.
+            earlier = WINDOW + replays.JUDGED_AFTER
+            changed = [
+                Interval(floor_to_window(row.start - earlier), ceil_to_window(row.end) + MAX_WAIT)
                 for row in claimed
                 if row.server_id == server
             ]

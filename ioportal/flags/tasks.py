@@ -1,10 +1,16 @@
-"""Celery tasks: the evaluation stage and back-tests."""
+"""Celery tasks: the observation and evaluation stages, and back-tests."""
 
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.flags import back_tests, evaluation
+from ioportal.flags import back_tests, evaluation, observation
 from ioportal.stage_runs import drain_alone
+
+
+@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
+def observe() -> bool:
+    """Find who does most of the work of slow servers; return false: no rows are left."""
+    return drain_alone("observation", lambda _: 0, observation.observe)
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

@@ -12,7 +12,7 @@ from django.db.models import Max, Sum
 from ioportal.activity import episodes, impact_totals
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.flags import latest_data
-from ioportal.reporting import episode_texts
+from ioportal.reporting import episode_texts, observations
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.impacts import OUTERMOST, names_of
 from ioportal.site.models import Server
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ioportal.activity.episodes import Episode
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.reporting.contacts import Contact
+    from ioportal.reporting.observations import ObservedServer
     from ioportal.reporting.principals import Name
 
 _SLOW_TIMES = 1.5  # others' requests take this many times as long as usual
@@ -66,6 +67,7 @@ class ServerState:
     until: datetime | None  # up to when the times of its requests are evaluated
     cause: Cause | None = None  # None: requests take about as long as usual
     times_now: float | None = None  # others' requests / usual in the latest 30 s; None: not slow
+    observed: ObservedServer | None = None  # slow, without the cause
 
     @property
     def is_over(self) -> bool:
@@ -118,12 +120,13 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
     jobs = {server: job for server, row in causes.items() if (job := _job(row, impacts[server]))}
     whole = _episodes(causes, complete)
     names = names_of({row.principal for row in (*causes.values(), *jobs.values())}, user)
+    observed = {each.server.pk: each for each in observations.current(user)}
     known = contacts((name.user for name in names.values()), user)
 
     def state(server: Server) -> ServerState:
         until = ends.get(server.pk)
         if server.pk not in whole:
-            return ServerState(server, until)
+            return ServerState(server, until, observed=observed.get(server.pk))
         row, job = causes[server.pk], jobs.get(server.pk)
         name = names[row.principal]
         cause = Cause(
@@ -134,7 +137,9 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
             names[job.principal] if job else None,
             known.get(name.user),
         )
-        return ServerState(server, until, cause, row.times_now)
+        slow = observed.get(server.pk)
+        left = slow and slow.without(name)
+        return ServerState(server, until, cause, row.times_now, left)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
     return sorted(map(state, servers), key=_slowest_first)

@@ -4,12 +4,16 @@ import io
 import json
 import re
 from functools import partial
+from itertools import count
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 
+from collectors.agent.delivery.batches import decoded, parted
+from collectors.agent.files.tail import LogTail
+from collectors.agent.files.traces import TraceReader
 from ioportal.ingest import tasks
 from tests import batches
 from tests.conftest import SITE
@@ -140,6 +144,32 @@ def deliver(client, token):
         return answer.status_code, answer.json()
 
     return send
+
+
+_STREAM = "7d0f6d1e-2c2a-4f57-9d5a-0f6b0a4ab001"
+
+
+@pytest.fixture
+def follow(deliver, tmp_path):
+    """Let an agent follow a trace that grows by each text, and restart it before each read."""
+    log, checkpoint, sequence = tmp_path / "rpctrace.log", {}, count(1)
+
+    def run(*texts):
+        nonlocal checkpoint
+        for text in texts:
+            with log.open("a") as growing:
+                growing.write(text)
+            reader = TraceReader(LogTail(str(log), settled_s=0))
+            for reading in reader.read(checkpoint):
+                checkpoint = json.loads(json.dumps(reading.checkpoint))
+                for batch in reading.batches:
+                    manifest, content = decoded(batch.encoded(_STREAM, next(sequence)))
+                    rows, by_second = parted(manifest, content)
+                    answer = deliver((manifest, ()), content=rows, seconds=by_second)
+                    assert answer == (202, {"already": False})
+            reader.close()
+
+    return run
 
 
 @pytest.fixture

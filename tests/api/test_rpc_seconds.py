@@ -1,14 +1,11 @@
 """Demand by second: the same from a file and from an agent, with its trace, and by principal."""
 
-import json
+from itertools import pairwise
 
 import polars as pl
 import pytest
 from django.db import transaction
 
-from collectors.agent.delivery.batches import decoded, parted
-from collectors.agent.files.tail import LogTail
-from collectors.agent.files.traces import TraceReader
 from ioportal.activity import demand
 from ioportal.ingest import stream_discards
 from ioportal.ingest.attribution import rpcs, seconds
@@ -21,7 +18,6 @@ from tests.storms import STORM, storm
 
 pytestmark = pytest.mark.usefixtures("sources")
 
-STREAM = "7d0f6d1e-2c2a-4f57-9d5a-0f6b0a4ab001"
 SECONDS = batches.TABLES["rpc_seconds"]
 
 
@@ -52,30 +48,11 @@ def by_job(queries):
     return read
 
 
-@pytest.fixture
-def follow(deliver, tmp_path):
-    """Let an agent follow a growing trace, and restart it before each read."""
-
-    def run(text, reads=8):
-        log, checkpoint, sequence = tmp_path / "rpctrace.log", {}, 0
-        lines = text.splitlines(keepends=True)
-        for read in range(reads):
-            with log.open("a") as growing:
-                growing.writelines(
-                    lines[read * len(lines) // reads : (read + 1) * len(lines) // reads]
-                )
-            reader = TraceReader(LogTail(str(log), settled_s=0))
-            for reading in reader.read(checkpoint):
-                checkpoint = json.loads(json.dumps(reading.checkpoint))
-                for batch in reading.batches:
-                    sequence += 1
-                    manifest, content = decoded(batch.encoded(STREAM, sequence))
-                    rows, by_second = parted(manifest, content)
-                    answer = deliver((manifest, ()), content=rows, seconds=by_second)
-                    assert answer == (202, {"already": False})
-            reader.close()
-
-    return run
+def parts(text, number=8):
+    """Divide a text into parts of whole lines."""
+    lines = text.splitlines(keepends=True)
+    ends = [part * len(lines) // number for part in range(number + 1)]
+    return ["".join(lines[start:end]) for start, end in pairwise(ends)]
 
 
 def stored(queries):
@@ -98,7 +75,7 @@ def test_a_file_and_an_agent_give_the_same_demand(
         from_file = stored(queries), by_job().rows()
         transaction.set_rollback(True)
 
-    follow(text)
+    follow(*parts(text))
     attribution()
 
     assert (stored(queries), by_job().rows()) == from_file
@@ -139,7 +116,7 @@ def test_demand_belongs_to_principals_and_expires_with_its_segment(
 
 
 def test_a_discarded_stream_takes_its_demand_along(jobs, follow, attribution, queries, by_job):
-    follow(f"{storm()}\n")
+    follow(*parts(f"{storm()}\n"))
     attribution()
     assert by_job().height
 

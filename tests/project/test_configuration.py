@@ -117,6 +117,7 @@ def test_the_docs_list_the_stages_in_their_order():
 
     assert [(name, STAGES[number].rpartition(".")[2]) for number, name in enumerate(listed)] == [
         ("attribution", "attribute_pending"),
+        ("observation", "observe"),
         ("roll-up", "roll_up"),
         ("statistics", "refresh_statistics"),
         ("evaluation", "evaluate"),

@@ -47,6 +47,7 @@ TABLE = [
     ("", "/", {"GET": A.USERS}),
     ("load/", "/load/", {"GET": A.STAFF}),
     ("now/", "/now/", {"GET": A.STAFF}),
+    ("observed/", "/observed/", {"GET": A.USERS}),
     ("me/", "/me/", {"GET": A.USERS, "POST": A.USERS}),
     ("tour/", "/tour/", {"GET": A.NOT_FOUND, "POST": A.NOT_FOUND}),
     ("tour/mailbox/", "/tour/mailbox/", {"GET": A.NOT_FOUND}),

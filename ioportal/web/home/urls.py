@@ -7,5 +7,6 @@ from ioportal.web.home import views
 urlpatterns = [
     path("", views.home, name="home"),
     path("now/", views.now, name="now"),
+    path("observed/", views.observed, name="observed"),
     path("load/", views.load, name="load"),
 ]

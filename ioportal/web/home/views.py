@@ -1,4 +1,4 @@
-"""The home page, and the export of its metadata load."""
+"""The home page, the servers under observation, and the export of the metadata load."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from ioportal.reporting import observations
 from ioportal.web.common import exports
+from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.home.load import EXPORT_COLUMNS
 from ioportal.web.home.page import JOB_COLUMNS, StaffHome, UserHome
@@ -33,6 +35,21 @@ def home(request: UserRequest) -> HttpResponseBase:
 def now(request: UserRequest) -> HttpResponseBase:
     """Show the parts of the home page that are refreshed."""
     return render(request, "home/_refresh.html", {"home": StaffHome(request.user, request.GET)})
+
+
+@require_safe
+@exports.accept("csv", "json")
+def observed(request: UserRequest) -> HttpResponseBase:
+    """Show or export the slow servers under observation, or one of them."""
+    name = parameter(request, "server")
+    listed = observations.current(request.user)
+    if name:
+        listed = [each for each in listed if each.server.name == name]
+    if exports.requested_format(request):
+        rows = (row for each in listed for row in each.rows())
+        return exports.response(request, "observed", {}, observations.COLUMNS, rows)
+    context = {"observed": listed, "server": {"name": name} if name else None}
+    return render(request, "common/observed.html", context)
 
 
 @require_safe

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from ioportal.reporting import impacts, mitigation_marks
+from ioportal.reporting import impacts, mitigation_marks, observations
 from ioportal.reporting.principals import BYS
 from ioportal.web.overview import query
 from ioportal.web.overview.metrics import SECTIONS
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.reporting.impacts import ImpactRow
+    from ioportal.reporting.observations import ObservedServer
     from ioportal.web.overview.section import Section
 
 
@@ -44,6 +45,11 @@ class OverviewPage:
         """The sections, in order."""
         marks = mitigation_marks.for_servers(self.window, self._user)
         return [section(self.query, self._user, marks) for section in SECTIONS.values()]
+
+    @property
+    def observed(self) -> list[ObservedServer]:
+        """The slow servers under observation."""
+        return observations.current(self._user)
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:

@@ -13,7 +13,7 @@ from django.http import Http404
 
 from ioportal.activity import host_operations, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting import impacts, mitigation_marks, request_times
+from ioportal.reporting import impacts, mitigation_marks, observations, request_times
 from ioportal.reporting.series import exported
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ioportal.analysis.timelines import Steps
     from ioportal.charts.time_axis import Mark
     from ioportal.reporting.impacts import ImpactRow
+    from ioportal.reporting.observations import ObservedServer
 
 LIST_COLUMNS = (
     "server",
@@ -162,6 +163,11 @@ class ServerPage:
     def simulated(self) -> bool:
         """Whether its filesystem is simulated."""
         return self.server.filesystem.simulated
+
+    @property
+    def observed(self) -> list[ObservedServer]:
+        """The server, while it is under observation."""
+        return [each for each in observations.current(self._user) if each.server == self.server]
 
     @property
     def about(self) -> dict[str, object]:

@@ -1,0 +1,70 @@
+"""A storm in the batches of a trace: under observation at once, accused when it has drained."""
+
+import pytest
+from django.utils import timezone
+
+from ioportal.activity.models import PinnedBaseline
+from ioportal.flags import observation
+from ioportal.flags.models import Case, Flag
+from ioportal.site.models import Server, Service
+from tests import loading
+from tests.logs import GETATTR, Run, at, sacct
+from tests.storms import overload
+from tests.web.reading import words_of
+
+pytestmark = pytest.mark.usefixtures("sources")
+
+OBSERVED = (
+    "Under observation , slow since 2017-07-05 12:02:00 (evaluated until 2017-07-05 12:02:10 ): "
+    "requests take up to 137 \N{MULTIPLICATION SIGN} as long as usual. Most of the work now: "
+    "job 77 alice 90.8 %. The cause is not known yet."
+)
+
+
+@pytest.fixture
+def at_time(monkeypatch, logs, ingest, follow, attribution):
+    """Send the trace of an overload up to a time, and run all stages; each time is later."""
+    runs = (
+        Run("77", nodes="n[3-4]", node_count=2),
+        Run("78", user="bob", nodes="n2"),
+        Run("79", user="carol", nodes="n5"),
+    )
+    ingest("sacct", logs("jobs", sacct(*runs)), cluster="anvil")
+    lines = overload()
+
+    def go(clock):
+        now = at(clock)
+        monkeypatch.setattr(timezone, "now", lambda: now)
+        follow("".join(f"{line}\n" for time, line in lines if time < now))
+        lines[:] = [(time, line) for time, line in lines if time >= now]
+        attribution()
+        observation.observe()
+        loading.evaluate()
+
+    go("12:02")
+    PinnedBaseline.objects.create(
+        server=Server.objects.get(name="mds1"), service=Service.objects.get(), opcode=GETATTR,
+        baseline_us=20_000, since=at("12:00"),
+    )  # fmt: skip
+    return go
+
+
+PAGES = ("/", "/now/", "/overview/", "/servers/mds1/", "/observed/?server=mds1")
+
+
+def test_a_storm_is_under_observation_until_it_is_accused(at_time, client, sam):
+    client.force_login(sam)
+
+    at_time("12:02:16")
+    for address in PAGES:
+        assert OBSERVED in words_of(client.get(address)), address
+    for clock in ("12:02:46", "12:03:16"):
+        at_time(clock)
+        assert "job 77 alice" in words_of(client.get("/observed/"))
+    assert not Case.objects.exists()  # and no mail, which would be about one
+
+    at_time("12:03:26")
+    assert [flag.job.batch_id for flag in Flag.objects.filter(rule="impact")] == ["77"]
+    for address in PAGES:
+        assert "Under observation" not in words_of(client.get(address)), address
+    assert "because of alice" in words_of(client.get("/now/"))
