@@ -58,6 +58,7 @@ clusters = ["birch"]
 [[server]]
 name = "mds1"
 filesystem = "lake"
+capacity_per_s = 5000
 [[server.version]]
 version = "2.12.5"
 since = 2017-01-01

@@ -26,12 +26,16 @@ of its subject: at least a minute longer in total, over the run of a job, within
 projects and applications, within an hour for hosts, while it did at least 20 % of the server's
 work: every bystander prolongs a queue a little. Waiting is measured from traces or estimated from
 the statistics of services (see [metrics](metrics.md#impact)). Estimates are within a factor of two,
-so a warning needs twice the estimated waiting. Where neither was collected for an hour, the counted
-operations bound the waiting: from 20 % of the servers' capacity within five minutes, harm is
-possible and the finding is a warning. All other such findings are *notices*: advice to their
-owners, which needs no triage; their pages give the reason. While `impact` or `impact-of-many-jobs`
-flags a subject, its other findings about load are notices too: they explain one problem, which is
-triaged once. For no other reason does the severity of a flag decrease.
+so a warning needs twice the estimated waiting. Unknown harm accuses nobody. Where neither was
+collected around the highest load, the counted operations bound the waiting: from 20 % of the
+servers' registered capacity on, within five minutes for jobs and hosts and within an hour for
+groups of jobs, others probably waited, and the finding is a warning, never abuse. An assumed
+capacity bounds nothing: without `capacity_per_s` of its metadata servers, a site without times gets
+notices only. All other such findings are *notices*: advice to their owners, which needs no triage;
+their pages give the reason. Wasted work alone (failed lookups) is always advice. While `impact` or
+`impact-of-many-jobs` flags a subject, its other findings about load are notices too: they explain
+one problem, which is triaged once. Otherwise the severity of a flag decreases only when the harm of
+a job becomes known, or is recomputed, and is none.
 
 **Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one
 case; so are all flags of one user, host or filesystem. Its severity is the highest of its flags in

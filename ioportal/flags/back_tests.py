@@ -174,7 +174,7 @@ def _step_evidence(
     elif rule.subject is Subject.USER:
         jobs = Job.objects.overlapping(end - DAY, end)
         groups = Groups.of_jobs(jobs.values_list("owner", "project").distinct())
-        for subjects in group_evidence.for_groups(groups, end):
+        for subjects in group_evidence.for_groups(groups, end, with_accused=False):
             yield _with_kinds(subjects)
     else:
         by_kind = (load_evidence.for_filesystem_between, load_evidence.for_hosts_between)

@@ -43,7 +43,7 @@ def of_evidence(
     whole = frame.with_columns(
         pl.lit(None, frame.schema[name]).alias(name)
         for name in frame.columns
-        if kind in GROUPS and name.startswith("part_")
+        if kind in GROUPS and name.startswith("part")
     )
     for subject, numbers in _numbers(rule, _weakest(rule), whole):
         # Evidence about a job only grows: less of it is another computation.

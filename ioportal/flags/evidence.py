@@ -13,14 +13,13 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.open_meaning import FAILURES_COUNTED_UNTIL
 from ioportal.analysis.quality import GOOD_AMBIGUOUS
-from ioportal.analysis.rules.capacity import DEFAULT_PER_S
 from ioportal.analysis.rules.evidence import (
     EVIDENCE,
     JOB_EVIDENCE,
     PEAKS,
 )
 from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import usual_values
+from ioportal.flags import capacities, usual_values
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.application_names import application_name
 from ioportal.jobs.models import JobStatistics
@@ -36,7 +35,6 @@ _TIME = pl.Datetime("us", "UTC")
 _CONSTANTS = {
     "counted": list(FAILURES_COUNTED_UNTIL),
     "ambiguous": GOOD_AMBIGUOUS,
-    "capacity_per_s": DEFAULT_PER_S,
 }
 
 # Columns about a subject in addition to its evidence.
@@ -52,6 +50,9 @@ CONTEXT = {
     "trace_quality": pl.String(),
     "impact_quality": pl.String(),
     "until": _TIME,  # end of the latest data in the evidence
+    # The time and the filesystem of its highest load; null: those of the evidence.
+    "load_at": _TIME,
+    "load_filesystem": pl.Int64(),
 }
 
 
@@ -70,14 +71,13 @@ coalesce(j.ended_at, greatest(
 ))
 """)
 _JOBS = sql.SQL("""
-SELECT j.id, j.core_count, coalesce(capacity.per_s, %(capacity_per_s)s)::float8,
-    {metrics}, {kinds}, {peaks},
+SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     s.counted_enqueues, e.startup_operations, e.startup_opens, e.lock_share, e.lock_ratio,
     e.impact_s, e.impact_share, e.impact_times, e.impact_is_estimated::int::float8,
     versions.counted, j.ended_at IS NOT NULL,
     {size_class}, {user_and_name}, j.started_at,
     j.cluster_id, e.filesystem_id, s.ambiguous_share <= %(ambiguous)s,
-    s.ambiguous_share + s.contradicted_share <= %(ambiguous)s, {until}
+    s.ambiguous_share + s.contradicted_share <= %(ambiguous)s, {until}, e.peak_operations_at
 FROM jobs_job j
 JOIN jobs_jobstatistics s ON s.job_id = j.id
 LEFT JOIN flags_jobevidence e ON e.job_id = j.id
@@ -94,10 +94,6 @@ LEFT JOIN LATERAL (
             WHERE later.server_id = m.id AND later.since > v.since AND later.since <= j.started_at
         )
 ) versions ON true
-LEFT JOIN (
-    SELECT filesystem_id, sum(coalesce(capacity_per_s, %(capacity_per_s)s)) AS per_s
-    FROM site_server WHERE kind = 'mds' GROUP BY filesystem_id
-) capacity ON capacity.filesystem_id = e.filesystem_id
 WHERE {which} AND j.started_at IS NOT NULL
 """)
 _JOBS_TEXTS = sql.SQL("""
@@ -111,7 +107,6 @@ _ENDED = sql.SQL("j.ended_at >= %(start)s AND j.ended_at < %(end)s")
 _JOB_COLUMNS = {
     "subject": pl.Int64(),
     "core_count": pl.Float64(),
-    "capacity_per_s": pl.Float64(),
     **{metric.name: pl.Float64() for metric in METRICS},
     **{f"count_{kind}": pl.Float64() for kind in METADATA_OPERATIONS},
     **PEAKS,
@@ -142,6 +137,7 @@ _JOB_COLUMNS = {
     "is_attributed": pl.Boolean(),
     "is_clear": pl.Boolean(),
     "until": CONTEXT["until"],
+    "load_at": CONTEXT["load_at"],
 }
 _TEXT_COLUMNS = {
     "subject": pl.Int64(),
@@ -184,13 +180,14 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual_on: UsualOn | None) -> E
         return Evidence(Subject.JOB, _empty(Subject.JOB))
     frame = numbers.join(texts, on="subject").with_columns(
         pl.col("subject").cast(pl.String),
+        load_filesystem="filesystem",
         application=application_name(pl.col("name")),
         trace_quality=_good_if(pl.col("is_clear")),
         impact_quality=_good_if(
             pl.when(pl.col("impact_is_estimated") > 0).then("is_clear").otherwise("is_attributed")
         ),
     )
-    frame = usual_values.with_usual_values(frame, usual_on)
+    frame = capacities.with_capacity(usual_values.with_usual_values(frame, usual_on))
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *CONTEXT))
 
 

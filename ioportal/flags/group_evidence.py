@@ -12,13 +12,14 @@ from psycopg import sql
 from ioportal.activity import job_groups
 from ioportal.activity.job_groups import Application
 from ioportal.analysis import sustained
+from ioportal.analysis.rules import capacity
 from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
 from ioportal.analysis.rules.rule import GROUPS, Subject
-from ioportal.flags import impact_figures
+from ioportal.flags import capacities, impact_figures, parts
 from ioportal.flags.evidence import Evidence, with_context
 from ioportal.telemetry import buckets, levels, piecewise
 from ioportal.telemetry.copy import read_frame
-from ioportal.telemetry.models import IoWindow, JobGroup
+from ioportal.telemetry.models import IoWindow, JobGroup, Principal
 from ioportal.telemetry.sums import metadata_operations
 
 if TYPE_CHECKING:
@@ -33,10 +34,8 @@ _TIME = pl.Datetime("us", "UTC")
 _WIDTH = levels.IO_TEN_MINUTES.width
 _JOBS = sql.SQL("""
 SELECT j.id, j.owner, j.project, j.name,
-    CASE WHEN s.quality = 'good' THEN coalesce(s.metadata_operations, 0) ELSE 0 END,
-    coalesce(e.peak_impact_s, 0), e.impact_share
+    CASE WHEN s.quality = 'good' THEN coalesce(s.metadata_operations, 0) ELSE 0 END
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
-LEFT JOIN flags_jobevidence e ON e.job_id = j.id
 WHERE (j.owner = ANY(%(owners)s) OR j.project = ANY(%(projects)s))
     AND j.started_at < %(until)s AND (j.ended_at IS NULL OR j.ended_at > %(since)s)
 """)
@@ -44,29 +43,34 @@ _JOB_COLUMNS = {
     "job": pl.Int64(),
     **dict.fromkeys(("owner", "project", "name"), pl.String()),
     "operations": pl.Float64(),
-    "part_impact_s": pl.Float64(),
-    "part_impact_share": pl.Float64(),
 }
 # Windows longer than a day count in part. The first read of a target is a total of unknown
 # duration: it counts if the job had started within a day.
 _BY_HOUR = sql.SQL("""
-SELECT w.job_id, date_trunc('hour', w.{time}, 'UTC'), sum(
-    {operations} * least(1, extract(epoch FROM %(day)s) /
-        greatest(extract(epoch FROM w."end" - w.start), 1))
-)::float8
+SELECT w.job_id, w.filesystem_id, date_trunc('hour', w.{time}, 'UTC'),
+    sum({operations} * least(1, extract(epoch FROM %(day)s) /
+        greatest(extract(epoch FROM w."end" - w.start), 1)))::float8,
+    sum({operations} * least(1, extract(epoch FROM %(hour)s) /
+        greatest(extract(epoch FROM w."end" - w.start), 1)))::float8
 FROM {table} w JOIN jobs_job j ON j.id = w.job_id
 WHERE w.job_id <> 0 AND w.job_id = ANY(%(jobs)s) AND w.target_id <> 0
     AND w.{time} >= {start} AND w.{time} < {end}
     AND (w.basis <> %(TOTAL)s OR j.started_at >= w."end" - %(day)s)
-GROUP BY 1, 2
+GROUP BY 1, 2, 3
 """)
-_BY_HOUR_COLUMNS = {"job": pl.Int64(), "hour": _TIME, "operations": pl.Float64()}
+_BY_HOUR_COLUMNS = {
+    "job": pl.Int64(),
+    "filesystem": pl.Int64(),
+    "hour": _TIME,
+    "operations": pl.Float64(),
+    "hour_operations": pl.Float64(),  # of a longer interval, the mean of an hour
+}
 _IMPACT = sql.SQL("""
 SELECT w.principal_id, w.start, sum(w.impact_us)::float8, sum(w.work_us)::float8,
     sum(w.all_work_us)::float8, sum(w.others_us)::float8, sum(w.others_usual_us)::float8,
     coalesce(sum(w.impact_us) FILTER (WHERE w.is_estimated), 0)::float8
 FROM telemetry_impactwindow w
-WHERE w.kind = ANY(%(kinds)s) AND w.principal_id = ANY(%(groups)s)
+WHERE w.kind = ANY(%(kinds)s) AND w.principal_id = ANY(%(principals)s)
     AND w.start >= %(since)s AND w.start < %(until)s
 GROUP BY 1, 2
 """)
@@ -91,8 +95,15 @@ class Groups(NamedTuple):
         return cls(sorted(owners), sorted(projects))
 
 
-def for_groups(groups: Groups, until: datetime) -> Iterator[Evidence]:
-    """Yield the evidence of groups at a time, of each kind."""
+def for_groups(groups: Groups, until: datetime, *, with_accused: bool = True) -> Iterator[Evidence]:
+    """Yield the evidence of groups at a time, of each kind, narrow before wide.
+
+    Args:
+        groups: users and projects.
+        until: end of the data.
+        with_accused: whether current flags on the parts of a group explain its impact; flags on
+            evidence that was yielded before count.
+    """
     first = buckets.floor(until, HOUR) + HOUR - LOOK_BACK
     jobs = _jobs(groups, first, until)
     members = {kind: _members(kind, jobs, groups) for kind in GROUPS}
@@ -102,14 +113,21 @@ def for_groups(groups: Groups, until: datetime) -> Iterator[Evidence]:
         for frame in members.values()
     ]
     by_hour = operations_by_hour(pl.concat(large).unique().to_list(), first, until)
-    impact = _impact(members, until)
+    stored = _stored(members)
+    windows = impact_windows(stored["group"].to_list(), until - DAY, until)
+    impact = _impact(stored, windows)
+    of_parts = _of_parts(stored, windows, members, until)
     for kind, frame in members.items():
         if frame.is_empty():
             continue
+        accused = parts.accused(frame["job"].to_list(), stored)
+        if not with_accused:
+            accused = accused.clear()
+        explained = parts.explained(kind, frame, of_parts, accused)
         rows = (
             _operations(frame, by_hour)
-            .join(impact.filter(kind=_KINDS[kind].value).drop("kind"), on="key", how="left")
-            .join(_parts_impact(frame, impact), on="key", how="left")
+            .join(impact.filter(part_kind=kind).drop("part_kind"), on="key", how="left")
+            .join(explained, on="key", how="left")
             .rename({"key": "subject"})
             .with_columns(until=pl.lit(until, _TIME))
         )
@@ -135,8 +153,6 @@ def _members(kind: Subject, jobs: pl.DataFrame, groups: Groups) -> pl.DataFrame:
     return jobs.filter(pl.col(whole).is_in(names), pl.col(kind).is_not_null()).select(
         "job",
         "operations",
-        "part_impact_s",
-        "part_impact_share",
         *GROUPS[: GROUPS.index(kind)],
         key=kind,
         owner=pl.lit(None, pl.String) if kind is Subject.PROJECT else pl.col("user"),
@@ -144,8 +160,17 @@ def _members(kind: Subject, jobs: pl.DataFrame, groups: Groups) -> pl.DataFrame:
 
 
 def operations_by_hour(jobs: list[int], since: datetime, until: datetime) -> pl.DataFrame:
-    """Return metadata operations of jobs by hour; a poll interval counts where it starts."""
-    values = {"jobs": jobs, "since": since, "day": DAY, "TOTAL": IoWindow.Basis.TOTAL.value}
+    """Return metadata operations of jobs by hour and filesystem.
+
+    A poll interval counts where it starts.
+    """
+    values = {
+        "jobs": jobs,
+        "since": since,
+        "day": DAY,
+        "hour": HOUR,
+        "TOTAL": IoWindow.Basis.TOTAL.value,
+    }
     edges = (buckets.floor(since, _WIDTH), buckets.ceil(until, _WIDTH))
     frames = [pl.DataFrame(schema=_BY_HOUR_COLUMNS)]
     for piece in piecewise.pieces(levels.IO_TEN_MINUTES, *edges) if jobs else ():
@@ -189,7 +214,11 @@ def within_a_day(by_hour: pl.DataFrame) -> pl.DataFrame:
 
 
 def _operations(members: pl.DataFrame, by_hour: pl.DataFrame) -> pl.DataFrame:
-    """Return the most operations of each group in 24 hours, of which jobs and the largest part."""
+    """Return the most operations of each group in 24 hours and within an hour.
+
+    Columns of `GROUP_EVIDENCE` about operations, and the time and place of the busiest hour.
+    """
+    narrower = [kind for kind in GROUPS if kind in members.columns]
     hours = members.drop("operations").join(by_hour, on="job")
     totals = within_a_day(hours).sort("key", "operations", "hour", descending=[False, True, False])
     peaks = totals.group_by("key").agg(
@@ -199,21 +228,30 @@ def _operations(members: pl.DataFrame, by_hour: pl.DataFrame) -> pl.DataFrame:
     jobs = (
         hours.join(peaks, on="key")
         .filter(last_day)
-        .group_by("key", "job", part=_part(members))
+        .group_by("key", "job", *narrower)
         .agg(pl.sum("operations"))
         .filter(pl.col("operations") > 0)
     )
-    parts = (
-        jobs.drop_nulls("part")
-        .group_by("key", "part")
+    largest_part = (
+        jobs.unpivot(narrower, index=["key", "job", "operations"], value_name="part")
+        .drop_nulls("part")
+        .group_by("key", "variable", "part")
         .agg(
             part_operations=pl.sum("operations"),
             part_jobs=pl.len(),
             part_largest_job_operations=pl.max("operations"),
         )
-        .sort("part_operations", "part", descending=[True, False])
+        .sort("part_operations", "part_jobs", "part", descending=[True, True, False])
         .unique("key", keep="first", maintain_order=True)
-        .drop("part")
+        .drop("part", "variable")
+    )
+    busiest = (
+        capacities.with_capacity(
+            hours.group_by("key", "filesystem", "hour").agg(pl.sum("hour_operations"))
+        )
+        .sort(capacity.share("hour_operations", HOUR), "hour", descending=[True, False])
+        .unique("key", keep="first", maintain_order=True)
+        .rename({"hour": "load_at", "filesystem": "load_filesystem"})
     )
     whole_runs = members.group_by("key").agg(pl.first("owner"), upper_bound=pl.sum("operations"))
     largest = jobs.group_by("key").agg(jobs=pl.len(), largest_job_operations=pl.max("operations"))
@@ -222,32 +260,30 @@ def _operations(members: pl.DataFrame, by_hour: pl.DataFrame) -> pl.DataFrame:
         .with_columns(metadata_operations=pl.coalesce("metadata_operations", "upper_bound"))
         .drop("upper_bound")
         .join(largest, on="key", how="left")
-        .join(parts, on="key", how="left")
+        .join(largest_part, on="key", how="left")
+        .join(busiest, on="key", how="left")
     )
 
 
-def _part(members: pl.DataFrame) -> pl.Expr:
-    """Return the next narrower group of each job; null for applications."""
-    return next(
-        (pl.col(kind) for kind in reversed(GROUPS) if kind in members.columns),
-        pl.lit(None, pl.String),
-    )
-
-
-def _impact(members: Mapping[Subject, pl.DataFrame], until: datetime) -> pl.DataFrame:
-    """Return the impact of groups in the last day: kind, key and figures of `GROUP_EVIDENCE`."""
-    wanted = Q()
+def _stored(members: Mapping[Subject, pl.DataFrame]) -> pl.DataFrame:
+    """Return the stored groups among some groups and their parts: group, part_kind and part."""
+    wanted = Q(pk=None)
     for kind, frame in members.items():
         wanted |= Q(kind=_KINDS[kind], text__in=frame["key"].unique().to_list())
         for part in frame.columns & _KINDS.keys():
             texts = frame[part].unique().drop_nulls().to_list()
             wanted |= Q(kind=_KINDS[Subject(part)], text__in=texts)
-    groups = pl.DataFrame(
-        list(JobGroup.objects.filter(wanted).values_list("pk", "kind", "text")),
-        schema={"group": pl.Int64(), "kind": pl.Int64(), "key": pl.String()},
+    labels = {stored.value: kind.value for kind, stored in _KINDS.items()}
+    rows = JobGroup.objects.filter(wanted).values_list("pk", "kind", "text")
+    return pl.DataFrame(
+        [(pk, labels[kind], text) for pk, kind, text in rows],
+        schema={"group": pl.Int64(), "part_kind": pl.String(), "part": pl.String()},
         orient="row",
     )
-    windows = impact_windows(groups["group"].to_list(), until - DAY, until)
+
+
+def _impact(stored: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
+    """Return the impact of stored groups: part_kind, key and figures of `GROUP_EVIDENCE`."""
     totals = windows.group_by("key").agg(impact_s=pl.sum("impact_us") / 1e6)
     sums = sustained.sums(windows, PEAK_SPAN, impact_figures.AMOUNTS)
     peaks = sums.sort("impact_us", "end", descending=[True, False]).unique(
@@ -257,40 +293,51 @@ def _impact(members: Mapping[Subject, pl.DataFrame], until: datetime) -> pl.Data
         totals.rename({"key": "group"}), on="group"
     )
     return (
-        groups.join(figures, on="group")
+        stored.join(figures, on="group")
         .with_columns(pl.col("impact_is_estimated").cast(pl.Float64))
+        .rename({"part": "key"})
         .drop("group")
+    )
+
+
+def _of_parts(
+    stored: pl.DataFrame,
+    windows: pl.DataFrame,
+    members: Mapping[Subject, pl.DataFrame],
+    until: datetime,
+) -> pl.DataFrame:
+    """Return the impact windows of groups and their jobs: columns of `parts.WINDOWS`."""
+    if windows.is_empty():
+        return pl.DataFrame(schema=parts.WINDOWS)
+    jobs = pl.concat(frame["job"] for frame in members.values()).unique().to_list()
+    of_jobs = _windows([Principal.JOB.value], jobs, until - DAY, until)
+    of_groups = stored.join(windows.rename({"key": "group"}), on="group")
+    return pl.concat(
+        [
+            of_groups.select(*parts.WINDOWS),
+            of_jobs.select(
+                pl.col("key").cast(pl.String).alias("part"),
+                "start",
+                "impact_us",
+                part_kind=pl.lit(Subject.JOB.value),
+            ).select(*parts.WINDOWS),
+        ]
     )
 
 
 def impact_windows(groups: list[int], since: datetime, until: datetime) -> pl.DataFrame:
     """Return the impact windows of groups: key (of the group), start, end and amounts."""
+    return _windows(JobGroup.Kind.values, groups, since, until)
+
+
+def _windows(
+    kinds: list[int], principals: list[int], since: datetime, until: datetime
+) -> pl.DataFrame:
     columns = {
         "key": pl.Int64(),
         "start": _TIME,
         **dict.fromkeys(impact_figures.AMOUNTS, pl.Float64()),
     }
-    values = {
-        "kinds": JobGroup.Kind.values,
-        "groups": groups,
-        "since": since,
-        "until": until,
-    }
+    values = {"kinds": kinds, "principals": principals, "since": since, "until": until}
     windows = read_frame(_IMPACT, columns, values)
     return windows.with_columns(end=pl.col("start") + levels.IMPACT.width)
-
-
-def _parts_impact(members: pl.DataFrame, impact: pl.DataFrame) -> pl.DataFrame:
-    """Return the highest impact of a job or a narrower group in each group, and its share."""
-    figures = ("key", "part_impact_s", "part_impact_share")
-    frames = [members.select(figures)]
-    for kind in GROUPS:
-        if kind in members.columns:
-            parts = impact.filter(kind=_KINDS[kind].value).select(
-                pl.col("key").alias(kind),
-                part_impact_s="peak_impact_s",
-                part_impact_share="impact_share",
-            )
-            frames.append(members.select("key", kind).join(parts, on=kind).select(figures))
-    highest = pl.concat(frames).sort("part_impact_s", descending=True)
-    return highest.unique("key", keep="first", maintain_order=True)

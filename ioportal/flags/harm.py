@@ -6,11 +6,11 @@ import polars as pl
 from django.db import connection
 
 from ioportal.analysis.rules import capacity
-from ioportal.analysis.rules.rule import HARM_SHARE
+from ioportal.analysis.rules.rule import HARM_SHARE, is_explained
 from ioportal.telemetry.models import Coverage
 
 _TIME = pl.Datetime("us", "UTC")
-_KEYS = ["filesystem", "hour"]
+_KEYS = ["timed_filesystem", "hour"]
 _ESTIMATE_FACTOR = 2  # an estimated impact is within this factor of the measured one
 # Timed for an hour at least and until shortly before: baselines need calm intervals. A filesystem
 # of null stands for all. Servers without targets have no requests.
@@ -34,26 +34,39 @@ GROUP BY 1, 2
 
 
 def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
-    """Add the column harm_s: extra wait of others because of each subject, at least.
+    """Add harm_s: extra wait of others because of each subject, at least. Null: it may be large.
 
-    Null is unknown. Subjects have columns filesystem and until, and impact_s, impact_share and
-    impact_is_estimated if their impact is computed. Below `HARM_SHARE` of the work, a subject
-    harmed nobody. Without impact it is unknown only if requests were not timed around `until`, and
-    the subject's counters reach that share of the capacity: unknown harm accuses nobody.
+    And harm_is_explained: parts of a group explain its impact, and are accused instead. Subjects
+    have the columns of `evidence.CONTEXT`, and impact_s, impact_share and impact_is_estimated if
+    their impact is computed. Below `HARM_SHARE` of the work, a subject harmed nobody. Unknown harm
+    accuses nobody: it may be large only if requests were not timed at the subject's highest load,
+    and this load reaches that share of the registered capacity.
     """
     if "impact_s" not in subjects.columns:
-        return subjects.with_columns(harm_s=pl.lit(None, pl.Float64))
-    with_hours = subjects.with_columns(hour=pl.col("until").dt.truncate("1h"))
+        return subjects.with_columns(
+            harm_s=pl.lit(None, pl.Float64), harm_is_explained=pl.lit(value=False)
+        )
+    subjects = subjects.with_columns(
+        timed_filesystem=pl.coalesce("load_filesystem", "filesystem"),
+        hour=pl.coalesce("load_at", "until").dt.truncate("1h"),
+    )
     is_bystander = pl.col("impact_share") < HARM_SHARE
     is_large = capacity.counted_share(subjects.columns) >= HARM_SHARE
-    is_unknown = is_large.fill_null(value=False) & ~pl.col("is_timed")
+    is_unknown = is_large.fill_null(value=False) & ~pl.col("is_timed").fill_null(value=False)
     is_harmless = is_bystander | (pl.col("impact_s").is_null() & ~is_unknown)
+    if "parts_impact_s" in subjects.columns:
+        explained = is_explained().fill_null(value=False)
+    else:
+        explained = pl.lit(value=False)
     is_estimated = pl.col("impact_is_estimated") > 0
     at_least = pl.col("impact_s") / pl.when(is_estimated).then(_ESTIMATE_FACTOR).otherwise(1)
     return (
-        with_hours.join(_timed(with_hours), on=_KEYS, how="left", nulls_equal=True)
-        .with_columns(harm_s=pl.when(is_harmless).then(0.0).otherwise(at_least))
-        .drop("hour", "is_timed")
+        subjects.join(_timed(subjects), on=_KEYS, how="left", nulls_equal=True)
+        .with_columns(
+            harm_s=pl.when(is_harmless | explained).then(0.0).otherwise(at_least),
+            harm_is_explained=explained,
+        )
+        .drop(*_KEYS, "is_timed")
     )
 
 
@@ -62,10 +75,10 @@ def _timed(subjects: pl.DataFrame) -> pl.DataFrame:
     requested = subjects.select(_KEYS).unique()
     values = {
         "sources": [Coverage.Source.RPC_TRACE.value, Coverage.Source.MDS_STATS.value],
-        "filesystems": requested["filesystem"].to_list(),
+        "filesystems": requested["timed_filesystem"].to_list(),
         "hours": requested["hour"].to_list(),
     }
-    columns = {"filesystem": pl.Int64(), "hour": _TIME, "is_timed": pl.Boolean()}
+    columns = {"timed_filesystem": pl.Int64(), "hour": _TIME, "is_timed": pl.Boolean()}
     with connection.cursor() as cursor:
         cursor.execute(_TIMED, values)
         return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _ALWAYS = datetime(1970, 1, 1, tzinfo=UTC)
 _REQUESTED = "unnest(%(jobs)s::bigint[], %(since)s::timestamptz[]) AS requested (job_id, since)"
 _TIME = pl.Datetime("us", "UTC")
+_LEVELS = (levels.IO_WINDOWS, levels.ATTRIBUTED_RPCS, levels.IMPACT)
 
 _IO = sql.SQL("""
 SELECT w.job_id, w.filesystem_id, w.start, w."end", w."end" <= j.started_at + %(within)s,
@@ -115,7 +116,7 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         {"jobs": list(changed)},
     )
     # Expired windows cannot be read again: their peaks are retained.
-    dropped = retention.dropped((levels.IO_WINDOWS, levels.ATTRIBUTED_RPCS), *retention.ALWAYS)
+    dropped = retention.dropped(_LEVELS, *retention.ALWAYS)
     since = pl.DataFrame(
         {"job_id": list(changed), "since": list(changed.values())},
         schema={"job_id": pl.Int64(), "since": _TIME},
@@ -130,7 +131,10 @@ def refresh(changed: Mapping[int, datetime]) -> None:
         rows = pl.concat(
             [unchanged, _current_peaks(dict.fromkeys(decreased, _ALWAYS), continued.clear())]
         )
-    replace_frame(JobEvidence, rows.select("job_id", "impact_s", *_greatest()), key="job_id")
+    total = "impact_s"
+    if dropped:
+        rows = rows.with_columns(pl.max_horizontal(total, total + _BEFORE).alias(total))
+    replace_frame(JobEvidence, rows.select("job_id", total, *_greatest()), key="job_id")
 
 
 def _current_peaks(changed: Iterable[int], continued: pl.DataFrame) -> pl.DataFrame:

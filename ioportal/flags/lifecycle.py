@@ -58,6 +58,11 @@ class _Finding:
         """Whether a rule about impact flags the subject."""
         return bool(self.context["harm_is_flagged"])
 
+    @property
+    def harm_is_explained(self) -> bool:
+        """Whether the harm of a group is that of its parts."""
+        return bool(self.context["harm_is_explained"])
+
 
 @dataclass
 class Changes:
@@ -297,8 +302,10 @@ def _end(
 def _set_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:
     """Set the severity of a flag by its value, harm and duration; return whether it was raised.
 
-    Of an ended job the whole run counts as duration. The severity falls only when a rule about
-    impact flags the subject: then that flag is to be triaged.
+    Of an ended job the whole run counts as duration. The severity falls when a rule about impact
+    flags the subject, which is then triaged by that flag, when parts of a group explain its harm,
+    or when the whole run of a job is known to be harmless: its harm was unknown before, or late
+    data changed it.
     """
     lasted: timedelta = flag.until - flag.since
     if finding.context.get("has_ended"):
@@ -312,7 +319,9 @@ def _set_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:
         has_lasted=has_lasted,
     )
     is_higher = severity > flag.severity
-    if is_higher or (rule.needs_harm and finding.harm_is_flagged):
+    is_harmless = bool(flag.job_id) and severity == Severity.NOTICE
+    is_of_others = finding.harm_is_flagged or finding.harm_is_explained
+    if is_higher or (rule.needs_harm and (is_of_others or is_harmless)):
         flag.severity = severity
     return is_higher
 

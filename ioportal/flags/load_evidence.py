@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 from psycopg import sql
 
-from ioportal.analysis.rules.capacity import DEFAULT_PER_S
 from ioportal.analysis.rules.evidence import (
     FILESYSTEM_EVIDENCE,
     HOST_EVIDENCE,
@@ -16,6 +15,7 @@ from ioportal.analysis.rules.evidence import (
     PEAK_SPAN,
 )
 from ioportal.analysis.rules.rule import Subject
+from ioportal.flags import capacities
 from ioportal.flags.evidence import CONTEXT, Evidence, frame_of, with_context
 from ioportal.site import process_names
 from ioportal.site.models import Server, Target
@@ -72,7 +72,7 @@ impacts AS (
     GROUP BY 1, 2, 3
 )
 SELECT kind || ':' || principal_id, l.rpcs, l.rpcs / nullif(totals.rpcs, 0),
-    %(capacity_per_s)s::float8, impacts.impact_s, impacts.impact_share, impacts.impact_is_estimated,
+    impacts.impact_s, impacts.impact_share, impacts.impact_is_estimated,
     p.operations, p.operations / nullif(polled_totals.operations, 0), bin + %(width)s
 FROM loads l
 FULL JOIN (SELECT * FROM polled WHERE kind = %(HOST)s) p USING (bin, kind, principal_id)
@@ -101,7 +101,7 @@ sent AS MATERIALIZED (
     GROUP BY 1, 2
 )
 SELECT %(PENDING)s || ':' || s.nid_id, s.rpcs, s.rpcs / nullif(totals.rpcs, 0),
-    %(capacity_per_s)s::float8, s.rpcs / nullif(totals.pending_rpcs, 0) * impact.s,
+    s.rpcs / nullif(totals.pending_rpcs, 0) * impact.s,
     s.rpcs / nullif(totals.pending_rpcs, 0) * impact.share, impact.is_estimated, NULL, NULL,
     s.bin + %(width)s
 FROM sent s JOIN totals USING (bin)
@@ -163,7 +163,7 @@ processes AS (
     FROM counted c JOIN site_sourcejobid s ON s.id = c.source_job_id
     WHERE c.kind = %(PROCESS)s
 )
-SELECT %(PROCESS)s || ':' || coalesce(-1 - p.uid, p.source_job_id), %(capacity_per_s)s::float8,
+SELECT %(PROCESS)s || ':' || coalesce(-1 - p.uid, p.source_job_id),
     sum(p.operations), sum(p.operations) / nullif(min(totals.operations), 0), min(u.name),
     p.bin + %(width)s
 FROM processes p JOIN totals USING (bin)
@@ -172,15 +172,13 @@ GROUP BY p.bin, coalesce(-1 - p.uid, p.source_job_id)
 """)
 _PROCESS_COLUMNS = {
     name: HOST_EVIDENCE[name]
-    for name in ("subject", "capacity_per_s", "process_operations", "process_operations_share")
+    for name in ("subject", "process_operations", "process_operations_share")
 } | {"owner": CONTEXT["owner"]}
 _CONTRADICTED_COLUMNS = {
     name: HOST_EVIDENCE[name] for name in ("subject", "contradicted_rpcs", "contradicted_hosts")
 }
-_OF_OTHER_QUERIES = (_PROCESS_COLUMNS.keys() | _CONTRADICTED_COLUMNS) - {
-    "subject",
-    "capacity_per_s",
-}
+_OF_CAPACITY = {"capacity_per_s", "capacity_is_registered"}
+_OF_OTHER_QUERIES = ((_PROCESS_COLUMNS.keys() | _CONTRADICTED_COLUMNS) - {"subject"}) | _OF_CAPACITY
 _COLUMNS = {
     Subject.HOST: {
         name: kind for name, kind in HOST_EVIDENCE.items() if name not in _OF_OTHER_QUERIES
@@ -259,7 +257,6 @@ def _load_evidence(
     values = {
         **{kind.name: kind.value for kind in Principal},
         "servers": [server.pk for server in servers],
-        "capacity_per_s": sum(server.capacity_per_s or DEFAULT_PER_S for server in servers),
         "mdts": list(mdts.values_list("pk", flat=True)),
         "since": since,
         "until": until,
@@ -275,7 +272,8 @@ def _load_evidence(
         uid=sql.SQL(process_names.UID_OF_TEXT),
     )
     columns = {**(names or _COLUMNS[kind]), "until": CONTEXT["until"]}
-    return with_context(kind, frame_of(rows, columns, values), filesystem)
+    frame = frame_of(rows, columns, values).with_columns(filesystem=pl.lit(filesystem, pl.Int64))
+    return with_context(kind, capacities.with_capacity(frame), filesystem)
 
 
 def _union(query: sql.SQL, pieces: Iterable[Piece]) -> sql.Composed:

@@ -8,8 +8,9 @@ from django.contrib.auth.models import User
 from ioportal.flags import evaluation
 from ioportal.flags.models import JobEvidence
 from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
-from ioportal.site.models import Cluster
+from ioportal.site.models import Cluster, Server
 from ioportal.stage_runs import drain
+from ioportal.telemetry.models import ImpactWindow, Principal
 from tests.logs import at, job_stats, sacct
 
 MDT = "lake-MDT0000"
@@ -36,6 +37,26 @@ def read(logs, ingest):
 
 
 @pytest.fixture
+def harm(db):
+    """Store a harm of jobs that no rule about impact flags: others waited, but not much longer."""
+
+    def run(batch_id, clock="12:05"):
+        ImpactWindow.objects.create(
+            start=at(clock),
+            server_id=Server.objects.get(name="mds2").pk,  # whose impact is not computed
+            kind=Principal.JOB,
+            principal_id=Job.objects.get(batch_id=batch_id).pk,
+            impact_us=600_000_000,
+            work_us=1,
+            all_work_us=2,
+            others_us=3,
+            others_usual_us=2,
+        )
+
+    return run
+
+
+@pytest.fixture
 def sam(db):
     """A member of staff."""
     return User.objects.create_user("sam", is_staff=True)
@@ -43,7 +64,7 @@ def sam(db):
 
 @pytest.fixture
 def flag_job(db):
-    """Create a job with too many operations that ended some time after 13:00, and evaluate it."""
+    """Create a harmful job that ended some time after 13:00, and evaluate it."""
 
     def run(batch_id, after=timedelta(0), *, operations=3e6, quality="good", **facts):
         job = Job.objects.create(
@@ -63,7 +84,13 @@ def flag_job(db):
             metadata_operations=operations,
             metadata_operations_per_node=operations / 2,
         )
-        JobEvidence.objects.create(job=job, peak_operations=operations, seen_until=job.ended_at)
+        JobEvidence.objects.create(
+            job=job,
+            peak_operations=operations,
+            impact_s=600,
+            impact_share=0.5,
+            seen_until=job.ended_at,
+        )
         DirtyEvidence.objects.mark([job.pk])
         drain(evaluation.evaluate_pending)
         return job

@@ -32,7 +32,7 @@ from ioportal.flags.lifecycle import HYSTERESIS
         pytest.param(
             "impact-of-many-jobs",
             Subject.USER,
-            {"part_impact_s": 198_755.0, "part_impact_share": 0.9},
+            {"parts_impact_s": 198_755.0},
             endings.NARROWER_GROUP,
             id="all thresholds are exceeded: a part is flagged instead",
         ),

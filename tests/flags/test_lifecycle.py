@@ -84,8 +84,9 @@ def test_a_running_job_is_flagged_above_the_threshold(jobs, read, evaluate):
     assert (flag.owner, flag.job.batch_id, flag.scope) == ("alice", "77", "rule defaults")
 
 
-def test_a_growing_flag_escalates_to_abuse(jobs, read, evaluate):
+def test_a_growing_flag_escalates_to_abuse(jobs, read, evaluate, harm):
     jobs(RUNNING)
+    harm("77")
     for clock, millions in (("11:59", None), ("12:09", 3), ("12:19", 3.5), ("12:29", 11)):
         read(clock, millions and int(millions * MILLION))
         evaluate()
@@ -204,8 +205,9 @@ def test_a_host_is_flagged_since_its_last_five_minutes_reached_the_threshold(sen
     assert (flag.since, flag.until) == (at("12:00:10"), at("12:03:10"))
 
 
-def test_the_whole_run_of_an_ended_job_counts_as_duration(jobs, read, evaluate):
+def test_the_whole_run_of_an_ended_job_counts_as_duration(jobs, read, evaluate, harm):
     jobs(Run("77", end="12:20"))
+    harm("77")
     for clock, stats in (("12:00", 0), ("12:10", 6 * MILLION), ("12:20", 12 * MILLION)):
         read(clock, stats)
 
@@ -226,7 +228,7 @@ def test_better_data_of_an_ended_job_updates_the_other_numbers_of_its_flag(flag_
 
 
 def test_late_data_of_an_earlier_day_keeps_a_users_latest_flag(jobs, logs, ingest, evaluate):
-    values = {"metadata_operations": MILLION, "jobs": 2, "largest_share": 1}
+    values = {"metadata_operations": MILLION, "jobs": 2, "largest_share": 1, "capacity_share": 0}
     apply_thresholds(
         ThresholdSet(rule="campaign", thresholds=values, reason="a test", set_by="root")
     )

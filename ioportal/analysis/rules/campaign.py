@@ -3,23 +3,34 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
-from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
-
-_PART_SHARE = 0.8  # of its operations: then the part is flagged instead
+from ioportal.analysis.rules import capacity
+from ioportal.analysis.rules.evidence import DAY
+from ioportal.analysis.rules.rule import (
+    PART_SHARE,
+    Example,
+    Rule,
+    Severity,
+    Subject,
+    Threshold,
+    Thresholds,
+)
 
 
 def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     is_flagged_as_part = _is_campaign(
         "part_operations", "part_jobs", "part_largest_job_operations", thresholds
-    ) & (pl.col("part_operations") >= _PART_SHARE * pl.col("metadata_operations"))
+    ) & (pl.col("part_operations") >= PART_SHARE * pl.col("metadata_operations"))
     return groups.filter(
         _is_campaign("metadata_operations", "jobs", "largest_job_operations", thresholds),
         ~is_flagged_as_part.fill_null(value=False),
+        capacity.share("metadata_operations", DAY) >= thresholds["capacity_share"],
     ).select(
         "subject",
         numbers=pl.struct(
             "metadata_operations",
             "jobs",
+            "capacity_per_s",
+            capacity_share=capacity.share("metadata_operations", DAY),
             largest_share=pl.col("largest_job_operations") / pl.col("metadata_operations"),
         ),
     )
@@ -35,12 +46,12 @@ def _is_campaign(operations: str, jobs: str, largest: str, thresholds: Threshold
 
 CAMPAIGN = Rule(
     code="campaign",
-    version=2,
+    version=3,
     title="Campaign of many jobs",
     meaning=(
         "Within 24 hours, the jobs of one application of a user, one user or one project did as "
         "many metadata operations in total as several abusive jobs, although no single job stands "
-        "out. The narrowest group with at least 80 % of the operations is flagged."
+        "out. The narrowest group with at least half of the operations is flagged."
     ),
     subject=Subject.USER,
     source=Source.JOB_STATS_MDT,
@@ -55,6 +66,7 @@ CAMPAIGN = Rule(
         "largest_share": Threshold(
             0.2, "Maximum share of the largest job", Unit.SHARE, maximum=1, is_ceiling=True
         ),
+        "capacity_share": capacity.threshold(0.004),
     },
     advice=(
         "{metadata_operations:,.0f} metadata operations of {jobs:,.0f} jobs within 24 hours "
@@ -64,7 +76,13 @@ CAMPAIGN = Rule(
     check=_check,
     example=Example(
         "a user who submits many jobs",
-        {"jobs": 33, "metadata_operations": 28_465_974, "largest_job_operations": 1_380_153},
+        {
+            "jobs": 33,
+            "metadata_operations": 28_465_974,
+            "largest_job_operations": 1_380_153,
+            "capacity_per_s": 5_000,
+        },
     ),
     abuse_times=5,
+    units=capacity.UNITS,
 )

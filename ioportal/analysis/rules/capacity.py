@@ -7,11 +7,14 @@ from typing import Final
 import polars as pl
 
 from ioportal.analysis.metrics import Unit
-from ioportal.analysis.rules.evidence import PEAK_SPAN
+from ioportal.analysis.rules.evidence import HOUR, PEAK_SPAN
 from ioportal.analysis.rules.rule import Threshold
 
 DEFAULT_PER_S: Final = 5_000  # requests of a small MDS
-_COUNTS = ("peak_operations", "rpcs", "operations", "process_operations")  # in `PEAK_SPAN`
+_COUNTS: Final = {  # of all kinds of subjects, with their spans
+    **dict.fromkeys(("peak_operations", "rpcs", "operations", "process_operations"), PEAK_SPAN),
+    "hour_operations": HOUR,
+}
 
 UNITS: Final = {"capacity_per_s": Unit.REQUESTS_PER_SECOND}  # of the number next to each share
 
@@ -24,17 +27,28 @@ def share(count: str, span: timedelta) -> pl.Expr:
     return pl.col(count) / span.total_seconds() / pl.col("capacity_per_s")
 
 
-def counted_share(columns: Collection[str]) -> pl.Expr:
-    """Return the highest rate of a subject within five minutes, as a share of the capacity.
+def share_of_run(count: pl.Expr) -> pl.Expr:
+    """Return the mean rate of a count over a job's run, as a share of `capacity_per_s`."""
+    return count / duration_s() / pl.col("capacity_per_s")
 
-    It bounds the harm of a subject whose requests are not timed. Null is unknown.
+
+def duration_s() -> pl.Expr:
+    """Return the duration of a job: at least a second, also if it ended when it began."""
+    return pl.col("duration_s").clip(lower_bound=1)
+
+
+def counted_share(columns: Collection[str]) -> pl.Expr:
+    """Return the highest rate of a subject, as a share of the registered capacity.
+
+    It bounds the harm of a subject whose requests are not timed. Null is unknown: an assumed
+    capacity bounds nothing, because the server may be much faster.
 
     Args:
-        columns: of the evidence; groups of jobs on several filesystems have no capacity.
+        columns: of the evidence.
     """
-    counts = [name for name in _COUNTS if name in columns and "capacity_per_s" in columns]
-    shares = [share(count, PEAK_SPAN) for count in counts]
-    return pl.max_horizontal(shares) if shares else pl.lit(None, pl.Float64)
+    shares = [share(count, span) for count, span in _COUNTS.items() if count in columns]
+    highest = pl.max_horizontal(shares) if shares else pl.lit(None, pl.Float64)
+    return pl.when("capacity_is_registered").then(highest)
 
 
 def threshold(default: float) -> Threshold:

@@ -3,6 +3,7 @@
 import polars as pl
 
 from ioportal.analysis.metrics import Source, Unit
+from ioportal.analysis.rules import capacity
 from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
@@ -10,25 +11,32 @@ def _churn() -> pl.Expr:
     return pl.min_horizontal("count_mknod", "count_unlink")
 
 
+def _capacity_share() -> pl.Expr:
+    return capacity.share_of_run(pl.col("count_mknod") + pl.col("count_unlink"))
+
+
 def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
     return jobs.filter(
         pl.col("count_mknod").is_not_null() & pl.col("count_unlink").is_not_null(),
         _churn() >= thresholds["churned_files"],
         _churn() / pl.col("node_count") >= thresholds["churn_per_node"],
+        _capacity_share() >= thresholds["capacity_share"],
     ).select(
         "subject",
         numbers=pl.struct(
             "count_mknod",
             "count_unlink",
+            "capacity_per_s",
             churned_files=_churn(),
             churn_per_node=_churn() / pl.col("node_count"),
+            capacity_share=_capacity_share(),
         ),
     )
 
 
 CREATE_UNLINK_CHURN = Rule(
     code="create-unlink-churn",
-    version=1,
+    version=2,
     title="Short-lived files",
     meaning=(
         "The job created and removed many files, in total and on each of its nodes: temporary "
@@ -43,6 +51,7 @@ CREATE_UNLINK_CHURN = Rule(
     thresholds={
         "churned_files": Threshold(60_000, "Files created and removed", Unit.COUNT),
         "churn_per_node": Threshold(500, "Files created and removed per node", Unit.COUNT),
+        "capacity_share": capacity.threshold(0.002),
     },
     advice=(
         "{churned_files:,.0f} files created and removed, {churn_per_node:,.0f} on each node "
@@ -53,8 +62,14 @@ CREATE_UNLINK_CHURN = Rule(
     check=_check,
     example=Example(
         "job 1702160 (temporary files, 9 nodes)",
-        {"node_count": 9, "count_mknod": 257_762, "count_unlink": 255_210},
+        {
+            "node_count": 9,
+            "count_mknod": 257_762,
+            "count_unlink": 255_210,
+            "duration_s": 3_600,
+            "capacity_per_s": 5_000,
+        },
     ),
     abuse_times=5,
-    units={"count_mknod": Unit.COUNT, "count_unlink": Unit.COUNT},
+    units={**capacity.UNITS, "count_mknod": Unit.COUNT, "count_unlink": Unit.COUNT},
 )

@@ -43,6 +43,7 @@ JOB_EVIDENCE = {
     "subject": pl.String(),
     "core_count": _COUNT,
     "capacity_per_s": _COUNT,  # requests that the metadata servers of its filesystem can serve
+    "capacity_is_registered": pl.Boolean(),  # otherwise it is assumed, at least in part
     **{metric.name: pl.Float64() for metric in METRICS},
     **{f"count_{kind}": _COUNT for kind in METADATA_OPERATIONS},
     **PEAKS,
@@ -72,20 +73,24 @@ GROUP_EVIDENCE = {
     "part_operations": _COUNT,  # of the part with most operations
     "part_jobs": _COUNT,
     "part_largest_job_operations": _COUNT,
+    # Of the hour and the filesystem with the largest share of the capacity:
+    "hour_operations": _COUNT,
+    "capacity_per_s": _COUNT,
+    "capacity_is_registered": pl.Boolean(),
     # Within the last day:
     "peak_impact_s": _COUNT,  # extra wait of others within five minutes
     "impact_share": pl.Float64(),  # at the peak: work of the group / of all RPCs
     "impact_times": pl.Float64(),  # at the peak: time of others' RPCs / their usual time
     "impact_is_estimated": pl.Float64(),  # at the peak: 1: by counters; 0: measured by traces
     "impact_s": pl.Float64(),  # extra wait of others
-    "part_impact_s": _COUNT,  # highest peak of a job, or of a narrower group
-    "part_impact_share": pl.Float64(),  # its share of the work
+    "parts_impact_s": _COUNT,  # of it, what its largest part or its accused parts explain
 }
 HOST_EVIDENCE = {
     "subject": pl.String(),
     "rpcs": _COUNT,  # within five minutes, on the metadata servers of one filesystem
     "server_share": pl.Float64(),  # of all RPCs of these servers
     "capacity_per_s": _COUNT,  # requests that these servers can serve
+    "capacity_is_registered": pl.Boolean(),
     # In the windows of the last hour in which it delayed others:
     "impact_s": pl.Float64(),  # extra wait of others
     "impact_share": pl.Float64(),  # its work / all work

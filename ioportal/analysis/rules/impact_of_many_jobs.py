@@ -12,24 +12,17 @@ from ioportal.analysis.rules.rule import (
     Subject,
     Threshold,
     Thresholds,
+    is_explained,
 )
-
-_PART_SHARE = 0.5  # of its impact: then the part is flagged instead
 
 
 def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
-    part = pl.col("part_impact_s").fill_null(0)
-    is_flagged_as_part = (
-        (part >= thresholds["peak_impact_s"])
-        & (part >= _PART_SHARE * pl.col("peak_impact_s"))
-        & (pl.col("part_impact_share").fill_null(0) >= thresholds["impact_share"])
-    )
     return groups.filter(
         pl.col("impact_s") >= thresholds["impact_s"],
         pl.col("peak_impact_s") >= thresholds["peak_impact_s"],
         pl.col("impact_times") >= thresholds["impact_times"],
         pl.col("impact_share") >= thresholds["impact_share"],
-        ~is_flagged_as_part,
+        ~is_explained(),
     ).select(
         "subject",
         numbers=pl.struct(
@@ -40,12 +33,12 @@ def _check(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 IMPACT_OF_MANY_JOBS = Rule(
     code="impact-of-many-jobs",
-    version=4,
+    version=5,
     title="Many jobs slow down others",
     meaning=(
         "While the jobs of one application of a user, one user or one project kept a metadata "
-        "server busy, RPCs of others took much longer than usual. No single job has half of the "
-        "impact. The narrowest group with at least half of it is flagged."
+        "server busy, RPCs of others took much longer than usual. No single job or narrower group "
+        "explains half of the impact, nor do flagged ones together."
     ),
     subject=Subject.USER,
     source=Source.IMPACT,
@@ -88,8 +81,7 @@ IMPACT_OF_MANY_JOBS = Rule(
             "impact_share": 0.9231,
             "impact_is_estimated": 0.0,
             "impact_times": 20190.0,
-            "part_impact_s": 0.0,
-            "part_impact_share": 0.0,
+            "parts_impact_s": 0.0,
         },
     ),
     abuse_times=30,

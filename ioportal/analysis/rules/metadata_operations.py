@@ -7,16 +7,12 @@ from ioportal.analysis.rules import capacity
 from ioportal.analysis.rules.rule import Example, Rule, Severity, Subject, Threshold, Thresholds
 
 
-def _duration_s() -> pl.Expr:
-    return pl.col("duration_s").clip(lower_bound=1)  # of a job that ended when it began
-
-
 def _per_node_hour() -> pl.Expr:
-    return pl.col("metadata_operations_per_node") / (_duration_s() / 3_600)
+    return pl.col("metadata_operations_per_node") / (capacity.duration_s() / 3_600)
 
 
 def _capacity_share() -> pl.Expr:
-    return pl.col("metadata_operations") / _duration_s() / pl.col("capacity_per_s")
+    return capacity.share_of_run(pl.col("metadata_operations"))
 
 
 def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:

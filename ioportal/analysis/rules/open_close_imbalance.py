@@ -21,17 +21,16 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 OPEN_CLOSE_IMBALANCE = Rule(
     code="open-close-imbalance",
-    version=1,
+    version=2,
     title="Failed lookups",
     meaning=(
         "Servers up to Lustre 2.13 count opens that fail. A job that opens far more often than "
         "it closes searches paths: libraries in LD_LIBRARY_PATH, modules in PYTHONPATH, "
-        "programs in PATH."
+        "programs in PATH. This is wasted work. Whether it slows down others is for other rules."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
-    severity=Severity.WARNING,
-    needs_harm=True,
+    severity=Severity.NOTICE,
     measure="failed_opens",
     adds_up=True,
     thresholds={
@@ -49,7 +48,6 @@ OPEN_CLOSE_IMBALANCE = Rule(
         "job 1702180 (failed lookups, 9 nodes)",
         {"opens": 81_885, "closes": 7_701, "failures_counted": True},
     ),
-    abuse_times=10,
     units={"opens": Unit.COUNT, "closes": Unit.COUNT},
     caveat=(
         "Evaluated only if all servers of the job ran Lustre 2.13 or older: newer servers do "

@@ -27,6 +27,7 @@ _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 HARM_S = 60.0  # extra wait of others
 ABUSE_AT_ONCE = 2.0  # times `abuse_times`: abuse however short
 HARM_SHARE = 0.2  # of the server's work: every bystander prolongs a queue a little
+PART_SHARE = 0.5  # of a group's harm or operations: then the part is accused instead
 
 
 class Severity(IntEnum):
@@ -50,6 +51,12 @@ class Subject(StrEnum):
 
 # Groups of jobs, narrow before wide. Rules about users evaluate all groups.
 GROUPS = (Subject.APPLICATION, Subject.USER, Subject.PROJECT)
+
+
+def is_explained() -> pl.Expr:
+    """Return whether parts of a group explain its impact, so that it is not accused."""
+    explained = pl.col("parts_impact_s").fill_null(0)
+    return (explained > 0) & (explained >= PART_SHARE * pl.col("impact_s"))
 
 
 @dataclass(frozen=True)
@@ -148,14 +155,15 @@ class Rule:
         Args:
             value: value of the measure.
             thresholds: thresholds of the evaluation.
-            harm_s: extra wait of others because of the subject, at least; None: unknown.
+            harm_s: extra wait of others because of the subject, at least; None: unknown, and
+                abuse needs harm that is known.
             harm_is_flagged: whether a rule about impact flags the subject.
             has_lasted: whether the finding is old enough to be abuse at `abuse_times`.
         """
         is_harmless = harm_s is not None and harm_s < HARM_S
         if self.needs_harm and (is_harmless or harm_is_flagged):
             return Severity.NOTICE
-        if not self.abuse_times:
+        if not self.abuse_times or (self.needs_harm and harm_s is None):
             return self.severity
         times = self.abuse_times if has_lasted else ABUSE_AT_ONCE * self.abuse_times
         is_abuse = value >= thresholds[self.measure] * times

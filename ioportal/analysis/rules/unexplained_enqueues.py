@@ -33,17 +33,17 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 UNEXPLAINED_ENQUEUES = Rule(
     code="unexplained-enqueues",
-    version=1,
+    version=2,
     title="Unexplained lock enqueues",
     meaning=(
         "Servers from Lustre 2.14 on do not count failed opens, but each needs a lock. If a "
         "trace shows far more lock enqueues than the counted operations can cause, the job "
-        "probably searches paths."
+        "probably searches paths. This is wasted work. Whether it slows down others is for other "
+        "rules."
     ),
     subject=Subject.JOB,
     source=Source.JOB_STATS_MDT,
-    severity=Severity.WARNING,
-    needs_harm=True,
+    severity=Severity.NOTICE,
     measure="unexplained_enqueues",
     adds_up=True,
     thresholds={
@@ -69,7 +69,6 @@ UNEXPLAINED_ENQUEUES = Rule(
             "failures_counted": False,
         },
     ),
-    abuse_times=10,
     units={"counted_enqueues": Unit.RPCS, "metadata_operations": Unit.COUNT, "opens": Unit.COUNT},
     caveat="An inference. Needs a trace and job_stats of the same time.",
 )

@@ -4,7 +4,13 @@ import pytest
 
 from ioportal.analysis.rules import CREATE_UNLINK_CHURN
 
-AT_THRESHOLDS = {"count_mknod": 60_000, "count_unlink": 70_000, "node_count": 120}
+AT_THRESHOLDS = {
+    "count_mknod": 60_000,
+    "count_unlink": 70_000,
+    "node_count": 120,
+    "duration_s": 13_000,
+    "capacity_per_s": 5_000,
+}
 
 
 @pytest.mark.parametrize(
@@ -15,6 +21,7 @@ AT_THRESHOLDS = {"count_mknod": 60_000, "count_unlink": 70_000, "node_count": 12
         pytest.param({"count_unlink": 59_999}, False, id="fewer unlinks"),
         pytest.param({"node_count": 121}, False, id="fewer per node: checkpoint of a large job"),
         pytest.param({"count_unlink": None}, False, id="not counted"),
+        pytest.param({"capacity_per_s": 5_001}, False, id="little of a larger server"),
     ],
 )
 def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):

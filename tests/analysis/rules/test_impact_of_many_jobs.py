@@ -9,8 +9,7 @@ AT_THRESHOLDS = {
     "peak_impact_s": 40,
     "impact_times": 2,
     "impact_share": 0.2,
-    "part_impact_s": 19,
-    "part_impact_share": 0.2,
+    "parts_impact_s": 29,
 }
 
 
@@ -18,12 +17,8 @@ AT_THRESHOLDS = {
     ("changed", "is_flagged"),
     [
         pytest.param({}, True, id="no part has half"),
-        pytest.param({"part_impact_s": None}, True, id="no part has impact"),
-        pytest.param({"part_impact_s": 20}, False, id="a part is flagged instead"),
-        pytest.param(
-            {"part_impact_s": 40, "part_impact_share": 0.05}, True, id="many parts of equal size"
-        ),
-        pytest.param({"peak_impact_s": 15, "part_impact_s": 9.9}, True, id="the part has little"),
+        pytest.param({"parts_impact_s": None}, True, id="no part has impact"),
+        pytest.param({"parts_impact_s": 30}, False, id="a part explains half"),
         pytest.param({"peak_impact_s": 9.9}, False, id="little at once"),
         pytest.param({"impact_s": 59}, False, id="shorter waiting"),
         pytest.param({"impact_times": 1.9}, False, id="smaller multiple of usual"),

@@ -116,17 +116,24 @@ def test_bytes_have_decimal_prefixes(size, text):
 
 def test_abuse_needs_a_multiple_of_the_threshold_and_a_duration():
     rule = next(rule for rule in RULES if rule.abuse_times == 5)
-    threshold = rule.defaults[rule.measure]
 
-    assert rule.severity_at(5 * threshold, rule.defaults, has_lasted=True) is Severity.ABUSE
-    assert rule.severity_at(9.9 * threshold, rule.defaults, has_lasted=False) is rule.severity
-    assert rule.severity_at(10 * threshold, rule.defaults, has_lasted=False) is Severity.ABUSE
-    assert rule.severity_at(4.9 * threshold, rule.defaults, has_lasted=True) is rule.severity
+    def severity(times, *, has_lasted):
+        value = times * rule.defaults[rule.measure]
+        return rule.severity_at(value, rule.defaults, harm_s=60, has_lasted=has_lasted)
+
+    assert severity(5, has_lasted=True) is Severity.ABUSE
+    assert severity(9.9, has_lasted=False) is rule.severity
+    assert severity(10, has_lasted=False) is Severity.ABUSE
+    assert severity(4.9, has_lasted=True) is rule.severity
 
 
 @pytest.mark.parametrize(
     ("harm_s", "severity"),
-    [(59, Severity.NOTICE), (60, Severity.ABUSE), (None, Severity.ABUSE)],
+    [
+        (59, Severity.NOTICE),
+        (60, Severity.ABUSE),
+        pytest.param(None, Severity.WARNING, id="unknown harm is no abuse"),
+    ],
 )
 @pytest.mark.parametrize("code", ["metadata-rate", "impact"])
 def test_findings_are_notices_without_harm(code, harm_s, severity):
@@ -140,6 +147,22 @@ def test_findings_about_load_are_notices_where_the_impact_is_flagged():
     rule = BY_CODE["metadata-rate"]
     harm = {"harm_s": 500.0, "harm_is_flagged": True}
     assert rule.severity_at(rule.defaults[rule.measure], rule.defaults, **harm) is Severity.NOTICE
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if rule.needs_harm], ids=lambda rule: rule.code
+)
+def test_rules_that_accuse_judge_harm_or_the_share_of_the_capacity(rule):
+    """Lock contention blocks threads, however large the server is."""
+    assert "capacity_share" in rule.thresholds or rule.source in {Source.IMPACT, Source.RPC_TRACE}
+
+
+@pytest.mark.parametrize("code", ["open-close-imbalance", "unexplained-enqueues"])
+def test_wasted_work_is_advice_and_never_called_harm(code):
+    rule = BY_CODE[code]
+    value = 100 * rule.defaults[rule.measure]
+
+    assert rule.severity_at(value, rule.defaults, harm_s=600, has_lasted=True) is Severity.NOTICE
 
 
 def test_rules_about_impact_are_evaluated_first():

@@ -129,17 +129,17 @@ def test_flags_are_shown_on_pages_of_their_jobs(as_staff, heavy_flag):
     title = "Excessive metadata operations"
     pages = {
         f"/jobs/{heavy_flag.job_id}/": title,
-        "/jobs/": "badge severity-abuse",
+        "/jobs/": "badge severity-warning",
         f"/jobs/?flag={RULE}": ">77<",
         "/users/alice/": title,
-        "/overview/?start=2017-07-05T12:00Z&end=2017-07-05T12:20Z": "badge severity-abuse",
+        "/overview/?start=2017-07-05T12:00Z&end=2017-07-05T12:20Z": "badge severity-warning",
         "/": title,
     }
 
     for page, words in pages.items():
         assert words in text_of(as_staff.get(page)), page
     # in the tables of the heaviest and of the typical jobs
-    assert text_of(as_staff.get("/users/alice/")).count('(open)">abuse</a>') == 2
+    assert text_of(as_staff.get("/users/alice/")).count('(open)">warning</a>') == 2
     assert ">77<" not in text_of(as_staff.get("/jobs/?flag=campaign"))
     drawn = json_of(as_staff.get(f"/jobs/{heavy_flag.job_id}/timelines/metadata/?format=json"))
     assert drawn["rows"]
@@ -152,4 +152,4 @@ def test_owners_see_their_flags_first(as_alice, heavy_flag):
         words_of(as_alice.get("/"))
     )
     assert home.index("badge severity-warning") < home.index("Latest jobs")
-    assert '(open)">abuse</a>' in home  # in the tables of jobs
+    assert '(open)">warning</a>' in home  # in the tables of jobs
