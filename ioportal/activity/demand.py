@@ -11,6 +11,7 @@ from psycopg import sql
 from collectors.lustre import opcodes
 from collectors.lustre.rpc_seconds import SLICE_S, WAIT_S
 from collectors.tables import UTC_US
+from ioportal.activity import baselines
 from ioportal.analysis.replay.demand import REQUESTS, Demand
 from ioportal.analysis.replay.server import plateau
 from ioportal.telemetry.copy import read_frame
@@ -60,7 +61,7 @@ def seconds(server_id: int, start: datetime, end: datetime) -> pl.DataFrame:
     return _read(_BY_PRINCIPAL, server_id, start, end)
 
 
-def capacity(server_id: int, time: datetime, usual: pl.DataFrame) -> Plateau | None:
+def capacity(server_id: int, time: datetime, usual: pl.DataFrame | None = None) -> Plateau | None:
     """Return the work that a server does in a second; None: its slow seconds do not show it.
 
     Seconds of work are those of an idle server. They are learned from `LEARNED` before the time.
@@ -68,11 +69,12 @@ def capacity(server_id: int, time: datetime, usual: pl.DataFrame) -> Plateau | N
     Args:
         server_id: a metadata server.
         time: end of the requests.
-        usual: its baselines: columns of `analysis.impact.BASELINES`.
+        usual: its baselines: columns of `analysis.impact.BASELINES`; None: those of the time.
     """
     rows = _read(_OF_ALL, server_id, time - LEARNED, time)
     if rows.is_empty():
         return None
+    usual = baselines.at_time([server_id], time) if usual is None else usual
     return plateau(Demand.of(requests(rows, usual, users=set()), SECOND))
 
 

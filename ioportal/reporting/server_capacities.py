@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from ioportal.activity import capacity
+from ioportal.activity import capacity, demand
 from ioportal.analysis.capacity import Capacity
 from ioportal.studies.cache import cached
 from ioportal.telemetry import buckets
+from ioportal.telemetry.models import ceil_to_window
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.activity.capacity import Method, ServerCapacity
+    from ioportal.analysis.replay.server import Plateau
     from ioportal.site.models import Server
 
 _HOUR = timedelta(hours=1)
@@ -35,6 +37,19 @@ def of_range(
         (server.pk, method.value, start, end),
         lambda: capacity.of_server(server.pk, method, start, end),
         lambda: buckets.floor(last, _RENEWAL) if last else None,
+    )
+
+
+def in_queues(server: Server, time: datetime) -> Plateau | None:
+    """Return the capacity that the queues of the day before a time show; None: unknown.
+
+    It is the one with which queues are served again.
+    """
+    end = ceil_to_window(time)
+    return cached(
+        "capacity-in-queues",
+        (server.pk, end),
+        lambda: demand.capacity(server.pk, end),
     )
 
 

@@ -44,12 +44,19 @@ class Plateau:
         low: lower end of its interval.
         high: upper end.
         steps: number of steps that show it.
+        request_s: mean work of a request of the demand.
     """
 
     value: float
     low: float
     high: float
     steps: int
+    request_s: float
+
+    @property
+    def requests(self) -> tuple[float, float, float]:
+        """Value and interval in requests of the demand's mix."""
+        return self.value / self.request_s, self.low / self.request_s, self.high / self.request_s
 
 
 def plateau(demand: Demand) -> Plateau | None:
@@ -67,7 +74,8 @@ def plateau(demand: Demand) -> Plateau | None:
     typical = inside_s[np.abs(inside_s / np.median(inside_s) - 1) < TYPICAL]
     value = float(typical.mean())
     error = _QUANTILE * float(typical.std()) / np.sqrt(len(typical))
-    return Plateau(value, value - error, value + error, len(inside_s))
+    request_s = float(demand.work_s.sum() / demand.requests.sum())
+    return Plateau(value, value - error, value + error, len(inside_s), request_s)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,13 @@ from django.http import Http404
 
 from ioportal.activity import host_operations, operation_times, top_clients
 from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting import impacts, mitigation_marks, observations, request_times
+from ioportal.reporting import (
+    impacts,
+    mitigation_marks,
+    observations,
+    request_times,
+    server_capacities,
+)
 from ioportal.reporting.series import exported
 from ioportal.reporting.time_ranges import TimeRange
 from ioportal.reporting.timelines import StepsChart
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from ioportal.activity.host_operations import Host
     from ioportal.activity.operation_times import OperationTime
     from ioportal.activity.top_clients import Client
+    from ioportal.analysis.replay.server import Plateau
     from ioportal.analysis.timelines import Steps
     from ioportal.charts.time_axis import Mark
     from ioportal.reporting.impacts import ImpactRow
@@ -179,7 +186,20 @@ class ServerPage:
         }
         if self.window:
             about |= {"start": self.window.start, "end": self.window.end}
+        if self.server.kind == Server.Kind.MDS:
+            shown = self.capacity_in_queues
+            names = ("capacity_per_s", "capacity_low_per_s", "capacity_high_per_s")
+            about |= dict(zip(names, shown.requests if shown else [None] * 3, strict=True))
+            about["capacity_seconds"] = shown.steps if shown else 0
+            about["registered_capacity_per_s"] = self.server.capacity_per_s
         return about
+
+    @cached_property
+    def capacity_in_queues(self) -> Plateau | None:
+        """The capacity that its queues of the day before the end show; None: unknown."""
+        if self.window is None or self.server.kind != Server.Kind.MDS:
+            return None
+        return server_capacities.in_queues(self.server, self.window.end)
 
     @cached_property
     def _series(self) -> ServerSeries | None:

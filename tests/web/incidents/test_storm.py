@@ -184,3 +184,21 @@ def test_an_incident_lists_its_queues_to_the_users_who_caused_them(as_alice, as_
     incidents.store_figures([Interval(start, start + MINUTE)])
     assert "alice" not in str(Incident.objects.get().figures)
     assert listed() == before
+
+
+def test_a_server_shows_the_capacity_of_its_queues_next_to_the_registered_one(as_staff):
+    def server(query):
+        address = f"/servers/mds1/{query}"
+        return words_of(as_staff.get(address)), json_of(as_staff.get(f"{address}&format=json"))
+
+    page, export = server(QUERY)
+    calm_page, calm = server("?start=2017-07-05T10:00Z&end=2017-07-05T12:00Z")
+
+    low, high = (export[f"capacity_{end}_per_s"] for end in ("low", "high"))
+    assert low <= export["capacity_per_s"] <= high
+    assert export["capacity_per_s"] == pytest.approx(1 / EACH_S, rel=0.01)
+    assert export["capacity_seconds"] > 30
+    assert "In queues 20.0 requests/s 95 % interval 20.0 to 20.0" in page
+    assert "Registered not registered" in page
+    assert "unknown: too few traced seconds with a queue" in calm_page
+    assert (calm["capacity_per_s"], calm["registered_capacity_per_s"]) == (None, None)
