@@ -1,6 +1,6 @@
-"""Flags as rows: the subject that a flag names, its case, and its first time.
+"""Flags and observations as rows: the subject that they name, and the first time.
 
-`blame` is the only place that knows how flags name their subjects.
+`blame` and `sighting` are the only places that know how subjects are named.
 """
 
 from __future__ import annotations
@@ -14,12 +14,28 @@ from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
 from ioportal.site import process_names
 from ioportal.site.models import Nid, SourceJobId
-from ioportal.telemetry.models import Principal
+from ioportal.telemetry.models import JobGroup, Principal
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.flags.models import Flag
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A subject that pages name: as under observation, or by an accusation.
+
+    Args:
+        kind: job, application, user, project, host or filesystem, as in the truth.
+        name: its name there: a batch id, a NID or process.
+        first_seen: when it was named first.
+    """
+
+    kind: str
+    name: str
+    first_seen: datetime
 
 
 @dataclass(frozen=True)
@@ -31,7 +47,6 @@ class Blame:
         kind: job, application, user, project, host or filesystem, as in the truth.
         name: its name there: a batch id, a NID or process.
         case: number of its case.
-        observed: when it appeared in the stream, with any severity.
         first_seen: when it had its severity first.
         is_accusation: its severity is a warning or higher; a notice is advice.
         strength: value of its measure relative to the threshold.
@@ -42,26 +57,19 @@ class Blame:
     kind: str
     name: str
     case: int
-    observed: datetime
     first_seen: datetime
     is_accusation: bool
     strength: float
     value: float
 
 
-def blame(flag: Flag, observed: datetime, first_seen: datetime, *, is_accusation: bool) -> Blame:
+def blame(flag: Flag, first_seen: datetime, *, is_accusation: bool) -> Blame:
     """Return a flag's row."""
     name = flag.subject
     if flag.job:
         name = flag.job.batch_id
     elif flag.subject_kind == Subject.HOST:
-        kind, key = principal_key(flag.subject)
-        if kind == Principal.JOB:
-            name = Job.objects.get(pk=key).batch_id
-        elif (uid := process_names.uid_of_key(key)) is not None:  # of one host in labelled sets
-            name = str(SourceJobId.objects.filter(text__endswith=f".{uid}")[0])
-        else:
-            name = str((SourceJobId if kind == Principal.PROCESS else Nid).objects.get(pk=key))
+        name = _of_principal(principal_key(flag.subject))
     elif flag.subject_kind == Subject.APPLICATION:
         name = " ".join(Application.from_text(flag.subject))
     strength = flag.value / flag.threshold if flag.threshold else 1.0
@@ -70,9 +78,33 @@ def blame(flag: Flag, observed: datetime, first_seen: datetime, *, is_accusation
         flag.subject_kind,
         name,
         flag.case_id,
-        observed,
         first_seen,
         is_accusation,
         strength,
         flag.value,
     )
+
+
+def sighting(principal: PrincipalKey, first_seen: datetime) -> Sighting | None:
+    """Return the row of a principal or a group of jobs; None: it is nobody, or unknown."""
+    kind, key = principal
+    if kind in JobGroup.Kind.values:
+        group = JobGroup.objects.get(pk=key)
+        label = group.get_kind_display()
+        text = group.text
+        name = " ".join(Application.from_text(text)) if label == Subject.APPLICATION else text
+        return Sighting(label, name, first_seen)
+    if not key:
+        return None
+    label = Subject.JOB if kind == Principal.JOB else Subject.HOST
+    return Sighting(label, _of_principal(principal), first_seen)
+
+
+def _of_principal(principal: PrincipalKey) -> str:
+    """Return the batch id of a job, or the name of a process or host."""
+    kind, key = principal
+    if kind == Principal.JOB:
+        return Job.objects.get(pk=key).batch_id
+    if (uid := process_names.uid_of_key(key)) is not None:  # of one host in labelled sets
+        return str(SourceJobId.objects.filter(text__endswith=f".{uid}")[0])
+    return str((SourceJobId if kind == Principal.PROCESS else Nid).objects.get(pk=key))

@@ -9,22 +9,26 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection
 
 from bench import portal
-from bench.flag_quality.blame import Blame, blame
+from bench.flag_quality.blame import Blame, Sighting, blame, sighting
 from bench.flag_quality.exports import ExportReads
 from ioportal.analysis.rules.rule import Severity
-from ioportal.flags import evaluation
+from ioportal.flags import evaluation, observation
 from ioportal.flags.models import Flag
 from ioportal.jobs import statistics
+from ioportal.reporting import observations
 from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from ioportal.activity.top_consumers import PrincipalKey
 
 
 @dataclass(frozen=True)
@@ -36,26 +40,47 @@ class Inputs:
     traces: bool = True
 
 
-_Sighting = tuple[int, bool]  # a flag; whether it accuses: from severity warning on
+@dataclass(frozen=True)
+class Named:
+    """Who was named in a stream.
+
+    Args:
+        flags: all flags except suppressed ones.
+        observed: subjects that pages showed as under observation.
+    """
+
+    flags: list[Blame]
+    observed: list[Sighting]
+
+
+_Seen = tuple[int, bool]  # a flag; whether it accuses: from severity warning on
 _CLUSTER = "rhea"
 _COUNTERS = ("job_stats", "md_stats")
 _TRACE, _SERVICES = "rpctrace", "mds_stats"
 
 
-def flags(folder: Path, truth: dict[str, Any], template: str, inputs: Inputs) -> list[Blame]:
-    """Load a set into a copy of an empty database; return all flags except suppressed ones."""
+def named(folder: Path, truth: dict[str, Any], template: str, inputs: Inputs) -> Named:
+    """Load a set into a copy of an empty database; return who was named."""
     with portal.copied_database(template):
         settings.STATISTICS_INTERVAL = timedelta(0)
         with connection.cursor() as cursor:
             cursor.execute("SET synchronous_commit TO off")  # no crash is tested here
         portal.register((folder / "site.toml").read_text())
-        first_seen = _stream(folder, truth, inputs)
+        first_seen, observed = _stream(folder, truth, inputs)
         all_flags = Flag.objects.filter(pk__in={pk for pk, _ in first_seen}).select_related("job")
-        return [_blame(flag, first_seen) for flag in all_flags]
+        sightings = (sighting(principal, time) for principal, time in observed.items())
+        return Named(
+            [_blame(flag, first_seen) for flag in all_flags], [each for each in sightings if each]
+        )
 
 
-def _stream(folder: Path, truth: dict[str, Any], inputs: Inputs) -> dict[_Sighting, datetime]:
-    """Load the history and all steps; return the flags with their first time in the stream."""
+def _stream(
+    folder: Path, truth: dict[str, Any], inputs: Inputs
+) -> tuple[dict[_Seen, datetime], dict[PrincipalKey, datetime]]:
+    """Load the history and all steps; return flags and observed principals with their first time.
+
+    The pages of staff show the latter.
+    """
     server, start = truth["server"], datetime.fromisoformat(truth["start"])
     exports = ExportReads(truth["exports"])
     if inputs.exports:
@@ -63,16 +88,22 @@ def _stream(folder: Path, truth: dict[str, Any], inputs: Inputs) -> dict[_Sighti
     _load_history(folder / "before", server, inputs)
     _evaluate()
     first_seen = dict.fromkeys(_flagged(), start)
+    observed: dict[PrincipalKey, datetime] = {}
+    staff = User(is_staff=True)
     steps = sorted((folder / "slices").iterdir())
     for step in steps:
         end = datetime.fromisoformat(json.loads((step / "slice.json").read_text())["end"])
         _load_step(step, end, server, inputs)
         if inputs.exports and (polled := step / "exports.txt").exists():
             exports.send(polled, end)
+        observation.observe(end)
+        for shown in observations.current(staff, end):
+            for subject in shown.subjects:
+                observed.setdefault(subject.principal, end)
         _evaluate()
         for flag in _flagged():
             first_seen.setdefault(flag, end)
-    return first_seen
+    return first_seen, observed
 
 
 def _load_history(before: Path, server: str, inputs: Inputs) -> None:
@@ -110,14 +141,13 @@ def _evaluate() -> None:
     evaluation.evaluate_current()
 
 
-def _flagged() -> Iterator[_Sighting]:
+def _flagged() -> Iterator[_Seen]:
     flags = Flag.objects.filter(suppression_reasons=[]).values_list("pk", "severity")
     for pk, severity in flags:
         yield pk, severity >= Severity.WARNING
 
 
-def _blame(flag: Flag, first_seen: dict[_Sighting, datetime]) -> Blame:
+def _blame(flag: Flag, first_seen: dict[_Seen, datetime]) -> Blame:
     """Return a flag as an accusation from its first warning on; else as a notice."""
-    accused, noticed = (first_seen.get((flag.pk, accuses)) for accuses in (True, False))
-    times = [seen for seen in (accused, noticed) if seen]
-    return blame(flag, min(times), accused or min(times), is_accusation=accused is not None)
+    accused = first_seen.get((flag.pk, True))
+    return blame(flag, accused or first_seen[flag.pk, False], is_accusation=accused is not None)

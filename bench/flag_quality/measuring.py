@@ -65,10 +65,11 @@ def _of_seed(processes: Executor, template: str, seed: int) -> dict[str, Scores]
         truth = json.loads((folder / "truth.json").read_text())
         say(f"seed {seed}: loading it with all inputs and with fewer")
         running = {
-            mode: processes.submit(feed.flags, folder, truth, template, inputs)
+            mode: processes.submit(feed.named, folder, truth, template, inputs)
             for mode, inputs in _MODES.items()
         }
-        results = {mode: scores(truth, flags.result()) for mode, flags in running.items()}
+        named = {mode: run.result() for mode, run in running.items()}
+        results = {mode: scores(truth, each.flags, each.observed) for mode, each in named.items()}
         say(f"seed {seed}: done")
         return results
 

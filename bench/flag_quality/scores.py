@@ -9,8 +9,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from bench.flag_quality.blame import Sighting
 from ioportal.analysis.rules import BY_CODE
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _ABOUT_IMPACT = "impact"  # first part of the codes of rules that estimate harm
 
 Truth = dict[str, Any]
 Key = tuple[str, str]  # kind and name of a group
+_Named = TypeVar("_Named", "Blame", Sighting)
 _NOBODY: frozenset[str] = frozenset()
 _WIDTH = {"application": 1, "user": 2, "campaign": 3, "project": 4}  # others: 0
 
@@ -50,9 +52,9 @@ class Detection:
         harm_s: waiting of others.
         is_borderline: its harm is within a factor of two of the threshold.
         strength: the highest strength of flags at which it is named; None: missed.
-        observed_s: from harm to the first flag of any severity; None: missed, or harmful before the
-            stream.
-        delay_s: the same to the accusation.
+        observed_s: from harm until pages show it as under observation, or accuse it; None: never,
+            or harmful before the stream.
+        delay_s: from harm to the accusation.
     """
 
     kind: str
@@ -131,8 +133,8 @@ class Scores:
     spoofing_blamed: int
 
 
-def scores(truth: Truth, flags: Sequence[Blame]) -> Scores:
-    """Compare flags with the truth; rules about data quality are apart."""
+def scores(truth: Truth, flags: Sequence[Blame], observed: Sequence[Sighting]) -> Scores:
+    """Compare flags and observations with the truth; rules about data quality are apart."""
     about_loads = [flag for flag in flags if flag.rule not in _ABOUT_DATA]
     accusations = [flag for flag in about_loads if flag.is_accusation]
     labels = _Labels(truth)
@@ -143,7 +145,7 @@ def scores(truth: Truth, flags: Sequence[Blame]) -> Scores:
     return Scores(
         truth["seed"],
         sum(job["part"] == ORDINARY for job in truth["jobs"].values()),
-        [_detection(truth, subject, about_loads) for subject in labels.harmful],
+        [_detection(truth, subject, accusations, observed) for subject in labels.harmful],
         [labels.case(group, accusations) for _, group in sorted(by_case.items())],
         list(labels.estimates(accusations)),
         dict(sorted(Counter(noticed.values()).items())),
@@ -250,13 +252,20 @@ def _main_parts(truth: Truth) -> dict[Key, str]:
     return {group: parts.most_common(1)[0][0] for group, parts in operations.items()}
 
 
-def _detection(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) -> Detection:
-    """Match the flags that name a subject, its owner, or jobs with most of its operations."""
-    shares = {flag: share for flag in flags if (share := _share(truth, subject, flag))}
-    accusing = [flag for flag in shares if flag.is_accusation]
-    weakest = _covering(sorted(accusing, key=lambda flag: -flag.strength), shares)
-    observed = _covering(sorted(shares, key=lambda flag: flag.observed), shares)
-    last = _covering(sorted(accusing, key=lambda flag: flag.first_seen), shares)
+def _detection(
+    truth: Truth,
+    subject: dict[str, Any],
+    accusations: Sequence[Blame],
+    observed: Sequence[Sighting],
+) -> Detection:
+    """Match what names a subject, its owner, or jobs with most of its operations."""
+    strongest = sorted(accusations, key=lambda flag: -flag.strength)
+    weakest = _covering(truth, subject, strongest)
+    first = [Sighting(each.kind, each.name, each.first_seen) for each in accusations]
+    accused, seen = (
+        _covering(truth, subject, sorted(named, key=lambda each: each.first_seen))
+        for named in (first, [*first, *observed])
+    )
     onset = subject["onset"] and datetime.fromisoformat(subject["onset"])
     if onset and onset < datetime.fromisoformat(truth["start"]):
         onset = None
@@ -271,19 +280,19 @@ def _detection(truth: Truth, subject: dict[str, Any], flags: Sequence[Blame]) ->
         subject["harm_s"],
         subject["is_borderline"],
         weakest.strength if weakest else None,
-        since_onset_s(observed.observed if observed else None),
-        since_onset_s(last.first_seen if last else None),
+        since_onset_s(seen.first_seen if seen else None),
+        since_onset_s(accused.first_seen if accused else None),
     )
 
 
-def _share(truth: Truth, subject: dict[str, Any], flag: Blame) -> float:
-    """Return the part of a harmful subject that a flag names, by operations."""
+def _share(truth: Truth, subject: dict[str, Any], each: Blame | Sighting) -> float:
+    """Return the part of a harmful subject that a flag or sighting names, by operations."""
     if subject["kind"] == "host":
-        return float(flag.name in {subject["name"], truth["hosts"][subject["name"]]})
+        return float(each.name in {subject["name"], truth["hosts"][subject["name"]]})
     named = [
         truth["jobs"][job]["operations"]
         for job in subject["jobs"]
-        if (flag.kind, flag.name) in {("job", job), *_owners(truth["jobs"][job])}
+        if (each.kind, each.name) in {("job", job), *_owners(truth["jobs"][job])}
     ]
     return float(sum(named) / max(subject["operations"], 1))
 
@@ -299,13 +308,14 @@ def _owners(job: dict[str, Any]) -> set[Key]:
     }
 
 
-def _covering(flags: Iterable[Blame], shares: dict[Blame, float]) -> Blame | None:
-    """Return the flag that completes half of a subject; None: it is missed."""
+def _covering(truth: Truth, subject: dict[str, Any], named: Iterable[_Named]) -> _Named | None:
+    """Return the flag or sighting that completes half of a subject; None: it is missed."""
     covered: dict[str, float] = {}
-    for flag in flags:
-        covered[flag.name] = shares[flag]
+    for each in named:
+        if share := _share(truth, subject, each):
+            covered[each.name] = share
         if sum(covered.values()) >= _COVERED:
-            return flag
+            return each
     return None
 
 

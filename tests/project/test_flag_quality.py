@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bench.flag_quality.blame import Blame
+from bench.flag_quality.blame import Blame, Sighting
 from bench.flag_quality.scores import scores
 from bench.flag_quality.summary import summary
 
@@ -69,13 +69,12 @@ CASES = {}
 def flag(kind, name, *, rule="impact", seconds=30, strength=2.0, is_accusation=True, value=600.0):
     owner = TRUTH["jobs"].get(name, {}).get("user", name)
     first_seen = ONSET + timedelta(seconds=seconds)
-    observed = ONSET + timedelta(seconds=seconds / 2)
     case = CASES.setdefault((rule, owner), len(CASES))
-    return Blame(rule, kind, name, case, observed, first_seen, is_accusation, strength, value)
+    return Blame(rule, kind, name, case, first_seen, is_accusation, strength, value)
 
 
-def result(*flags):
-    return scores(TRUTH, flags)
+def result(*flags, observed=()):
+    return scores(TRUTH, flags, observed)
 
 
 def detected(scored):
@@ -172,7 +171,17 @@ def test_notices_are_no_accusations():
     assert scored.notices == {"impact": 1}
     noticed = result(storm)
     assert detected(noticed) == [False, False, False]
-    assert noticed.subjects[0].observed_s == 15
+    assert noticed.subjects[0].observed_s is None
+
+
+def test_a_subject_is_observed_before_it_is_accused():
+    sightings = [Sighting("job", number, ONSET) for number in ARRAY[:4]]
+    sightings.append(Sighting("user", "alice", ONSET + timedelta(seconds=15)))
+
+    storm, array, _ = result(flag("job", "1"), observed=sightings).subjects
+
+    assert (storm.observed_s, storm.delay_s) == (15, 30)
+    assert array.observed_s is None  # less than half of it
 
 
 def test_the_owner_of_a_spoofed_id_must_not_be_blamed():
@@ -220,7 +229,7 @@ def test_figures_over_several_sets():
     assert figures["by_severity"]["60 s"] == {"harmful": 4, "detected": 1}
     assert figures["false_by_rule"]["impact"]["on"] == {"ordinary": 1}
     assert figures["delay_p50_s"] == 30
-    assert figures["observed_p50_s"] == 15
+    assert figures["observed_p50_s"] == 30
     assert [point["recall"] for point in figures["curve"]] == pytest.approx(
         [1 / 6, 2 / 6, 3 / 6, 3 / 6]
     )
