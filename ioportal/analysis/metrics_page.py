@@ -243,7 +243,8 @@ the 30 days before the UTC day of its start: a day of storms does not make storm
 poor quality are excluded, and jobs with a current flag of severity warning or abuse. If at least
 {MIN_SAME_NAME} of them have its user and name, only these are similar. Job pages show the job's
 rank and the quartiles of similar jobs, from {MIN_GROUP} known values. Rules compare with their
-median.
+median, unless it could reveal other users' jobs to an owner: the [rule for other users'
+jobs](#populations) holds for the jobs of all others, whichever owner reads it.
 
 ## RPC report
 

@@ -25,7 +25,7 @@ _RETAINED = timedelta(days=14)  # jobs that end in sequence may have started out
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _SIZE_GROUP = ["cluster", "size_class"]
 _COLUMNS = {**GROUP, **USUAL_VALUES}
-_VERSION = crc32(" ".join(["2", *_COLUMNS]).encode())  # of cached rows
+_VERSION = crc32(" ".join(["3", *_COLUMNS]).encode())  # of cached rows
 
 
 class MovingWindow:
@@ -45,7 +45,7 @@ class MovingWindow:
         started_at = pl.col("started_at")
         figures = self._figures.filter(started_at >= start, started_at < end)
         named = figures.filter(pl.col("user_and_name").is_not_null())
-        sized = by_group(figures, _SIZE_GROUP).with_columns(user_and_name=None)
+        sized = by_group(figures, _SIZE_GROUP, owner="owner").with_columns(user_and_name=None)
         return pl.concat(
             groups.select(pl.col(name).cast(dtype) for name, dtype in _COLUMNS.items())
             for groups in (sized, by_group(named, list(GROUP), MIN_SAME_NAME))

@@ -46,12 +46,13 @@ USER_AND_NAME = sql.SQL(
 GROUP = {"cluster": pl.Int64(), "size_class": pl.Int64(), "user_and_name": pl.Int64()}
 FIGURES = {
     **GROUP,
+    "owner": pl.Int64(),  # a hash
     "started_at": UTC_US,
     "metadata_operations_per_node": pl.Float64(),
     "read_bytes": pl.Float64(),
 }
 _FIGURES = sql.SQL("""
-SELECT j.cluster_id, {size_class}, {user_and_name}, j.started_at,
+SELECT j.cluster_id, {size_class}, {user_and_name}, hashtextextended(j.owner, 0), j.started_at,
     s.metadata_operations_per_node, s.read_bytes
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE j.started_at >= %(start)s AND j.started_at < %(end)s AND s.quality <> 'poor'

@@ -53,6 +53,7 @@ def _hides_owners(user: User, period: Buckets) -> bool:
         .order_by()
         .values_list("owner")
         .annotate(jobs=Count("pk"), used=Sum(node_hours(period.start, period.end)))
+        .filter(used__gt=0)
     )
     _, jobs, used = zip(*by_owner, strict=True) if by_owner else ((), (), ())
     return bool(hides_owners(sum(jobs), len(jobs), max(used, default=0), sum(used)))

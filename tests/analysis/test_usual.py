@@ -35,6 +35,29 @@ def test_usual_values_match_numpy(per_node):
     assert (row["similar_jobs_with_bytes"], row["usual_read_bytes"]) == (0, None)
 
 
+@pytest.mark.parametrize(
+    ("jobs", "is_known"),
+    [
+        ([5, 5, 5, 5], True),
+        ([5, 5, 5], False),  # without those of one owner, two are left
+        ([100, 4, 4, 1], False),  # without the largest, nine jobs
+        ([50, 20, 10, 10], True),
+        ([5, 100, 1, 1, 1], False),  # without the second, one has most of the rest
+        ([100, 90, 3, 3, 3], False),
+    ],
+)
+def test_usual_values_reveal_no_other_owner(jobs, is_known):
+    owners = [owner for owner, number in enumerate(jobs) for _ in range(number)]
+    figures = pl.DataFrame({"group": 1, "owner": owners, "read_bytes": 5.0})
+    figures = figures.with_columns(metadata_operations_per_node=pl.lit(None, pl.Float64))
+
+    [row] = by_group(figures, ["group"], owner="owner").to_dicts()
+
+    assert row["usual_read_bytes"] == (5 if is_known else None)
+    assert row["similar_jobs_with_bytes"] == (sum(jobs) if is_known else 0)
+    assert row["usual_operations"] is None
+
+
 def test_a_second_kind_of_work_is_no_outlier(per_node):
     values = np.append(per_node, 3e6)  # one real outlier
     row = {name: value for name, value in usual(values).items() if name in JOB_EVIDENCE}

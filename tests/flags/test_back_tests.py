@@ -108,6 +108,7 @@ def test_back_tests_of_usual_values_agree_with_live_evaluation(evaluate, back_te
             cluster=Cluster.objects.get(name="anvil"),
             batch_id=str(n),
             name=name,
+            owner=f"user{n % 5}",
             node_count=2 + n % 2,
             submitted_at=start,
             started_at=start,
