@@ -11,7 +11,7 @@ from ioportal.telemetry.models import Coverage
 
 _TIME = pl.Datetime("us", "UTC")
 _KEYS = ["timed_filesystem", "hour"]
-_ESTIMATE_FACTOR = 2  # an estimated impact is within this factor of the measured one
+_ESTIMATE_MARGIN = 2  # an estimated impact accuses from this many times the limit on
 # Timed for an hour at least and until shortly before: baselines need calm intervals. A filesystem
 # of null stands for all. Servers without targets have no requests.
 _TIMED = """
@@ -59,7 +59,7 @@ def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
     else:
         explained = pl.lit(value=False)
     is_estimated = pl.col("impact_is_estimated") > 0
-    at_least = pl.col("impact_s") / pl.when(is_estimated).then(_ESTIMATE_FACTOR).otherwise(1)
+    at_least = pl.col("impact_s") / pl.when(is_estimated).then(_ESTIMATE_MARGIN).otherwise(1)
     return (
         subjects.join(_timed(subjects), on=_KEYS, how="left", nulls_equal=True)
         .with_columns(

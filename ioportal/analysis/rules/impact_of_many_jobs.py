@@ -88,6 +88,6 @@ IMPACT_OF_MANY_JOBS = Rule(
     units={"impact_is_estimated": Unit.YES_NO},
     caveat=(
         "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
-        "mds_stats and job_stats, within a factor of 2. Without both, impact is unknown."
+        "mds_stats and job_stats, mostly within a factor of 4. Without both, impact is unknown."
     ),
 )
