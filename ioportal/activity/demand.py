@@ -11,7 +11,7 @@ from psycopg import sql
 from collectors.lustre import opcodes
 from collectors.lustre.rpc_seconds import SLICE_S, WAIT_S
 from collectors.tables import UTC_US
-from ioportal.activity import baselines
+from ioportal.activity import baselines, principal_windows
 from ioportal.analysis.replay.demand import REQUESTS, Demand
 from ioportal.analysis.replay.server import plateau
 from ioportal.telemetry.copy import read_frame
@@ -123,7 +123,7 @@ def _read(
     values |= {"first": start - _BEFORE, "last": end + _AFTER}
     return (
         read_frame(_SECONDS.format(**columns), _COLUMNS, values)
-        .with_columns(principal=pl.concat_str("kind", pl.lit(":"), "key"))
+        .with_columns(principal_windows.NAME)
         .select(*SECONDS)
         .sort("start", "principal", "service", "opcode")
     )

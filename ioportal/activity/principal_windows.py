@@ -34,15 +34,16 @@ _COLUMNS = {
 }
 
 
+# The name of a principal in replays, of columns kind and key.
+NAME = pl.concat_str("kind", pl.lit(":"), "key").alias("principal")
+
+
 def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
     """Return the windows of servers that start in [start, end), by principal."""
     kinds = {kind.name: kind.value for kind in Principal}
     values: dict[str, Any] = {**kinds, "servers": list(server_ids), "start": start, "end": end}
     rows = read_frame(_OF_PRINCIPALS, _COLUMNS, values)
-    principal = pl.concat_str("kind", pl.lit(":"), "key")
-    return rows.with_columns(principal=principal).select(
-        pl.col(name).cast(kind) for name, kind in WINDOWS.items()
-    )
+    return rows.with_columns(NAME).select(pl.col(name).cast(kind) for name, kind in WINDOWS.items())
 
 
 def members(windows: pl.DataFrame) -> pl.DataFrame:
@@ -57,6 +58,12 @@ def members(windows: pl.DataFrame) -> pl.DataFrame:
     processes = names.filter(is_process).to_frame("principal")
     source = pl.lit(str(Principal.PROCESS.value))
     return pl.concat([jobs, processes.with_columns(source=source)], how="diagonal")
+
+
+def principal_name(principal: PrincipalKey) -> str:
+    """Return the name of a principal in replays."""
+    kind, key = principal
+    return f"{kind}:{key}"
 
 
 def principal_key(principal: str) -> PrincipalKey:

@@ -9,17 +9,20 @@ from urllib.parse import urlencode
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
+from ioportal.activity.principal_windows import principal_name
+from ioportal.analysis.replay.impact import PRINCIPAL
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags import history, latest_data
 from ioportal.flags.episodes import episodes_of
 from ioportal.flags.models import Flag
-from ioportal.reporting import flag_evidence
+from ioportal.reporting import flag_evidence, queue_links
 from ioportal.reporting.contacts import contact
 from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.flags import is_simulated, summaries, with_subjects
 from ioportal.reporting.job_facts import Comparison, statistics_of
 from ioportal.reporting.principals import job_group_filters
+from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server
 from ioportal.web.flags.outlier_histogram import OutlierHistogram
 
@@ -93,13 +96,29 @@ class FlagPage:
         return episodes_of(self.flag)
 
     @property
-    def episodes(self) -> list[tuple[Episode, Server]]:
-        """The episodes with the largest impact and their servers, in order of time."""
+    def episodes(self) -> list[tuple[Episode, Server, str]]:
+        """The episodes with the largest impact, their servers and queues, in order of time."""
         largest = sorted(self._episodes[:_LISTED_EPISODES], key=lambda episode: episode.start)
         servers = Server.objects.select_related("filesystem").in_bulk(
             {episode.server_id for episode in largest}
         )
-        return [(episode, servers[episode.server_id]) for episode in largest]
+        return [
+            (episode, server, self._queue(episode, server))
+            for episode in largest
+            for server in [servers[episode.server_id]]
+        ]
+
+    def _queue(self, episode: Episode, server: Server) -> str:
+        """Return the address of an episode's queue; "": it was not traced, or is too long."""
+        if episode.is_estimated or episode.end - episode.start > DAY:
+            return ""
+        kind = self.flag.subject_kind
+        group = (
+            (kind, self.flag.subject)
+            if kind in GROUPS
+            else (PRINCIPAL, principal_name(episode.principal))
+        )
+        return queue_links.address(server.name, TimeRange(episode.start, episode.end), group)
 
     @property
     def more_episodes(self) -> int:

@@ -15,6 +15,7 @@ from ioportal.analysis.replay.seconds import SECONDS
 from ioportal.analysis.timelines import Steps
 from ioportal.charts.palette import REST
 from ioportal.charts.timelines import Chart, Style
+from ioportal.reporting import queue_links
 from ioportal.reporting.time_ranges import TimeRange, moment
 from ioportal.reporting.timelines import StepsChart
 from ioportal.studies.cache import cached
@@ -143,7 +144,7 @@ class QueuePage:
     @property
     def exports_url(self) -> str:
         """The address of the page, to which a format is added."""
-        return queue_rows.address(self.server.name, self.window, self.queue.start, self.row.key)
+        return queue_links.address(self.server.name, self.window, self.row.key, self.queue.start)
 
     @cached_property
     def charts(self) -> list[StepsChart]:

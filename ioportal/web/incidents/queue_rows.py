@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 import polars as pl
-from django.urls import reverse
 
 from ioportal.activity.job_groups import Application
-from ioportal.activity.principal_windows import principal_key
+from ioportal.activity.principal_windows import principal_key, principal_name
 from ioportal.analysis.populations import coarse, hidden_sums
 from ioportal.analysis.replay.impact import PRINCIPAL
 from ioportal.jobs.models import Job
+from ioportal.reporting import queue_links
 from ioportal.reporting.principals import BYS, Name, job_group_name, named
 from ioportal.telemetry.models import Principal
 
@@ -70,11 +69,11 @@ def owners(principals: Iterable[PrincipalKey]) -> pl.DataFrame:
     jobs = [key for kind, key in keys if kind == Principal.JOB]
     known = dict(Job.objects.filter(pk__in=jobs).values_list("pk", "owner"))
     rows = [
-        (text, f"user {known[key]}", key)
+        (name, f"user {known[key]}", key)
         if kind == Principal.JOB and key in known
-        else (text, text, None)
+        else (name, name, None)
         for kind, key in keys
-        for text in [f"{kind}:{key}"]
+        for name in [principal_name((kind, key))]
     ]
     schema = {"principal": pl.String, "owner": pl.String, "job": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
@@ -140,7 +139,9 @@ def rows(
                 names.get(key, UNNAMED) if row["kind"] else None,
                 key,
                 **figures,
-                address=address(row["server"], window, row["start"], key) if row["kind"] else "",
+                address=queue_links.address(row["server"], window, key, row["start"])
+                if row["kind"]
+                else "",
             )
         )
     return found
@@ -170,19 +171,6 @@ def longest(
         .top_k(_LISTED, by="waited_s")
     )
     return sorted(rows(largest, parts, window, user), key=lambda row: (row.start, row.server))
-
-
-def address(server: str, window: TimeRange, at: datetime, group: tuple[str, str]) -> str:
-    """Return the address of a queue's page, for one of its groups."""
-    kind, key = group
-    query = {
-        "start": window.start.isoformat(),
-        "end": window.end.isoformat(),
-        "at": at.isoformat(),
-        "kind": kind,
-        "key": key,
-    }
-    return f"{reverse('queue', args=[server])}?{urlencode(query)}"
 
 
 def _may_see(kind: str, key: str, user: User) -> bool:

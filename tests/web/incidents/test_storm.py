@@ -192,6 +192,7 @@ def test_a_server_shows_the_capacity_of_its_queues_next_to_the_registered_one(as
         return words_of(as_staff.get(address)), json_of(as_staff.get(f"{address}&format=json"))
 
     page, export = server(QUERY)
+    Server.objects.update(capacity_per_s=None)
     calm_page, calm = server("?start=2017-07-05T10:00Z&end=2017-07-05T12:00Z")
 
     low, high = (export[f"capacity_{end}_per_s"] for end in ("low", "high"))
@@ -199,6 +200,7 @@ def test_a_server_shows_the_capacity_of_its_queues_next_to_the_registered_one(as
     assert export["capacity_per_s"] == pytest.approx(1 / EACH_S, rel=0.01)
     assert export["capacity_seconds"] > 30
     assert "In queues 20.0 requests/s 95 % interval 20.0 to 20.0" in page
-    assert "Registered not registered" in page
+    assert "Registered 5,000 requests/s" in page
+    assert "Registered not registered" in calm_page
     assert "unknown: too few traced seconds with a queue" in calm_page
     assert (calm["capacity_per_s"], calm["registered_capacity_per_s"]) == (None, None)
