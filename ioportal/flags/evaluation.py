@@ -7,7 +7,8 @@ and existing flags: repeating it changes nothing.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.db import connection, transaction
@@ -70,7 +71,11 @@ def evaluate_pending(limit: int = 500) -> int:
         book = ThresholdBook()
         evaluate(current, book)
         for until, jobs_of_day in evidence.by_day(current.frame):
-            _evaluate_groups(Groups.of_jobs(_places(jobs_of_day)), until, book)
+            groups = Groups.of_jobs(_places(jobs_of_day))
+            if until.date() == timezone.now().astimezone(UTC).date():
+                _evaluate_groups(groups, until, book)
+            else:
+                _evaluate_past_day(groups, until, book)
         _reevaluate_flagged_groups(Groups.of_jobs(_places(current.frame)), book)
         return intervals + len(claimed)
 
@@ -79,6 +84,18 @@ def _places(jobs: pl.DataFrame) -> Iterable[tuple[str, str]]:
     """Return the owners and projects of jobs."""
     keys = jobs["subject"].cast(pl.Int64).to_list()
     return Job.objects.filter(pk__in=keys).values_list("owner", "project").distinct()
+
+
+def _evaluate_past_day(groups: Groups, moment: datetime, book: ThresholdBook) -> None:
+    """Evaluate groups when all their jobs of a past day are known.
+
+    A day is loaded in slices, and each of them alone shows too few operations.
+    """
+    complete = evidence.complete_groups(*groups, moment)
+    if not complete.is_empty():
+        until: Any = complete["until"].max()
+        pairs = complete.select("owner", "project").iter_rows()
+        _evaluate_groups(Groups.of_jobs(pairs), until, book)
 
 
 def _evaluate_groups(groups: Groups, until: datetime, book: ThresholdBook) -> None:

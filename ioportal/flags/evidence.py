@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,6 +15,7 @@ from ioportal.analysis.metrics import METRICS
 from ioportal.analysis.open_meaning import FAILURES_COUNTED_UNTIL
 from ioportal.analysis.quality import GOOD_AMBIGUOUS
 from ioportal.analysis.rules.evidence import (
+    DAY,
     EVIDENCE,
     JOB_EVIDENCE,
     PEAKS,
@@ -26,8 +28,7 @@ from ioportal.jobs.models import JobStatistics
 from ioportal.telemetry.copy import read_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from ioportal.flags.usual_values import UsualOn
 
@@ -237,6 +238,45 @@ def latest_of_groups(
     }
     columns = {"owner": pl.String(), "project": pl.String(), "until": _TIME}
     return frame_of(_LATEST_DATA, columns, values)
+
+
+_DAY_OF_GROUPS = sql.SQL("""
+SELECT wanted.owner, wanted.project, max({until})
+FROM unnest(%(owners)s::text[], %(projects)s::text[]) AS wanted (owner, project)
+JOIN jobs_job j ON j.owner = nullif(wanted.owner, '') OR j.project = nullif(wanted.project, '')
+LEFT JOIN jobs_jobstatistics s ON s.job_id = j.id
+LEFT JOIN flags_jobevidence e ON e.job_id = j.id
+WHERE j.started_at < %(end)s AND (j.ended_at IS NULL OR j.ended_at >= %(start)s)
+    AND {until} >= %(start)s AND {until} < %(end)s
+GROUP BY 1, 2 HAVING NOT bool_or(
+    j.id IN (SELECT job_id FROM jobs_dirtystatistics)
+    OR j.id IN (SELECT job_id FROM jobs_dirtyevidence)
+)
+""").format(until=_UNTIL)
+
+
+def complete_groups(
+    owners: Sequence[str], projects: Sequence[str], moment: datetime
+) -> pl.DataFrame:
+    """Return the users and projects of whose jobs none of a day awaits statistics or evaluation.
+
+    Args:
+        owners: users.
+        projects: projects.
+        moment: any time of the UTC day.
+
+    Returns:
+        Columns owner and project (one of them is empty) and until, the end of their latest data.
+    """
+    start = datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
+    values = {
+        "owners": [*owners, *[""] * len(projects)],
+        "projects": [*[""] * len(owners), *projects],
+        "start": start,
+        "end": start + DAY,
+    }
+    columns = {"owner": pl.String(), "project": pl.String(), "until": _TIME}
+    return frame_of(_DAY_OF_GROUPS, columns, values)
 
 
 def with_context(kind: Subject, frame: pl.DataFrame, filesystem: int | None = None) -> Evidence:

@@ -6,9 +6,12 @@ import pytest
 from django.utils import timezone
 
 from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
-from ioportal.flags import history
+from ioportal.flags import evaluation, history
 from ioportal.flags.episodes import episodes_of
-from ioportal.flags.models import Flag
+from ioportal.flags.models import CaseEvent, Flag
+from ioportal.ingest import attribution_stage
+from ioportal.jobs import statistics
+from ioportal.stage_runs import drain
 from tests.logs import Run, at, job_stats, rpc, sacct
 
 JOBS, NODES = 20, 19
@@ -121,3 +124,32 @@ def test_the_narrowest_group_of_a_campaign_is_flagged(
     assert flag.value == pytest.approx(40 * MILLION, rel=0.001)
     assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
     assert Flag.objects.filter(rule="campaign").count() == 1
+
+
+@pytest.mark.parametrize("slice_", [8, 500])
+def test_a_campaign_of_a_past_day_is_evaluated_once(site, logs, ingest, slice_):
+    day, jobs = at("12:00") - timedelta(days=40), range(60)
+    runs_of_day = [
+        Run(
+            f"{100 + n}", day + timedelta(minutes=n), day + timedelta(minutes=n + 60),
+            f"n{n % NODES + 1}", submit=day - HOUR,
+        )
+        for n in jobs
+    ]  # fmt: skip
+    later = Run("900", end="12:30", nodes="n20")
+    ingest("sacct", logs("jobs", sacct(*runs_of_day, later)), cluster="anvil")
+    for minute in range(0, 140, 20):
+        moment = day + timedelta(minutes=minute)
+        done = {n: min(60, minute - n) for n in jobs if minute > n}
+        counters = {f"{100 + n}": {"getattr": each * 17_000} for n, each in done.items()}
+        text = job_stats("lake-MDT0000", {"x": {"open": 1}, **counters}, snapshot=moment)
+        ingest("job_stats", logs(f"day{minute}", text), at=moment.isoformat())
+    drain(attribution_stage.attribute_pending)
+
+    while statistics.refresh_statistics(slice_):  # as the slices of a year
+        drain(evaluation.evaluate_pending)
+
+    [flag] = Flag.objects.filter(rule="campaign")
+    assert flag.value == 60 * 60 * 17_000
+    kinds = list(CaseEvent.objects.filter(case=flag.case).values_list("kind", flat=True))
+    assert (kinds.count("opened"), kinds.count("reopened")) == (1, 0)
