@@ -10,6 +10,7 @@ from collectors.tables import UTC_US
 from ioportal.activity import baselines, replays
 from ioportal.analysis.replay.impact import PRINCIPAL, in_queues
 from ioportal.analysis.replay.seconds import by_second, time_of
+from ioportal.analysis.replay.server import wished
 from ioportal.telemetry.models import ceil_to_window, floor_to_window
 
 if TYPE_CHECKING:
@@ -32,10 +33,12 @@ class GroupSeconds(NamedTuple):
 
     Args:
         alone: whether it is what the group alone adds to the waiting of the calm senders.
+        others: the principals whose waiting counts.
         seconds: columns of `analysis.replay.seconds.SECONDS`.
     """
 
     alone: bool
+    others: list[str]
     seconds: pl.DataFrame
 
 
@@ -97,12 +100,13 @@ def find(
 
 def _queue(again: Served, part: QueueHarms) -> Queue:
     requested, queue = again.demand, part.queue
+    flow = wished(requested, again.capacity.value)  # as the seconds of groups have it
     groups, _ = in_queues(requested, [part], least_waited_s=0.0)
     steps = range(queue.first, queue.end)
     starts = pl.Series("start", [time_of(requested, step) for step in steps], UTC_US)
     amounts = {
         name: table[queue.first : queue.end].ravel()
-        for name, table in (("work_s", requested.work_s), ("waited_s", requested.waited_s))
+        for name, table in (("work_s", flow.work_s), ("waited_s", requested.waited_s))
     }
     parts = pl.DataFrame(
         {
@@ -120,7 +124,9 @@ def _queue(again: Served, part: QueueHarms) -> Queue:
         parts.filter((pl.col("work_s") > 0) | (pl.col("waited_s") > 0)),
         {
             (kind, key): GroupSeconds(
-                harm.curves.alone, by_second(requested, harm, again.capacity.value)
+                harm.curves.alone,
+                [requested.senders[sender] for sender in harm.curves.others],
+                by_second(requested, harm, again.capacity.value),
             )
             for kind, key, harm in part.harms
         },

@@ -63,6 +63,7 @@ class Curves:
         requests: requests of others that arrive.
         one_s: how long a request waits, with all and without the group.
         measured_s: measured waiting of others.
+        others: indices of the senders that are others.
     """
 
     queue: Queue
@@ -72,6 +73,7 @@ class Curves:
     requests: Floats
     one_s: Floats
     measured_s: Floats
+    others: Ints
 
 
 @dataclass(frozen=True)
@@ -258,6 +260,7 @@ def _of_queue(
             (part.work_s / request_s) @ others[row],
             one_s[:, [0, 2 + row]],
             demand.waited_s[steps][:, active[others[row]]].sum(axis=1),
+            active[others[row]],
         )
         found.append(
             Harm(

@@ -78,7 +78,7 @@ class QueuePage:
         start, end = self.window.start, self.window.end
         wanted = None if at else group
         found = cached(
-            "queue",
+            "queue-2",  # to be changed with `Queue`
             (server.pk, start, end, at, wanted),
             lambda: queues.find(server.pk, start, end, at=at, group=wanted),
         )
@@ -124,8 +124,9 @@ class QueuePage:
         """Whether the figures of others in some second could reveal a single user."""
         if self._user.is_staff:
             return False
-        parts = queue_rows.of_others(self.queue.parts, self._user)
-        hidden = hidden_sums(parts, ["start"], ["work_s", "waited_s"])
+        is_counted = pl.col("principal").is_in(self._selected.others)  # the export has two sums
+        parts = queue_rows.of_others(self.queue.parts, self._user).with_columns(counted=is_counted)
+        hidden = hidden_sums(parts, ["start", "counted"], ["work_s", "waited_s"])
         return bool(hidden.select(pl.any_horizontal("work_s", "waited_s").any()).item())
 
     @cached_property

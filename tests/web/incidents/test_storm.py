@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 
 from ioportal.activity import incidents
 from ioportal.activity.models import Incident
@@ -147,6 +148,16 @@ def test_users_see_the_queues_of_their_own_groups_as_far_as_others_stay_unknown(
     assert shown == {"start", "group_work_s", "capacity_s"}
     assert queues(CROWDED, as_bob).status_code == 404
     assert queues(CROWDED, as_bob, key="u1").status_code == 404
+
+
+def test_a_part_of_others_that_is_a_single_user_is_hidden(queues, client):
+    """Her waiting is no harm of a user with less than half of her work: a sum of its own."""
+    client.force_login(User.objects.create(username="u1"))
+
+    rows = json_of(queues(CROWDED, client, key="u1", format="json"))["rows"]
+
+    assert {row["rest_work_s"] for row in rows} == {row["wait_s"] for row in rows} == {None}
+    assert any(row["group_work_s"] for row in rows)
 
 
 @pytest.mark.parametrize(
