@@ -28,7 +28,7 @@ class Sighting:
     """A subject that pages name: as under observation, or by an accusation.
 
     Args:
-        kind: job, application, user, project, host or filesystem, as in the truth.
+        kind: job, application, user, campaign, project, host or filesystem, as in the truth.
         name: its name there: a batch id, a NID or process.
         first_seen: when it was named first.
     """
@@ -44,7 +44,7 @@ class Blame:
 
     Args:
         rule: code of its rule.
-        kind: job, application, user, project, host or filesystem, as in the truth.
+        kind: job, application, user, campaign, project, host or filesystem, as in the truth.
         name: its name there: a batch id, a NID or process.
         case: number of its case.
         first_seen: when it had its severity first.
@@ -70,8 +70,8 @@ def blame(flag: Flag, first_seen: datetime, *, is_accusation: bool) -> Blame:
         name = flag.job.batch_id
     elif flag.subject_kind == Subject.HOST:
         name = _of_principal(principal_key(flag.subject))
-    elif flag.subject_kind == Subject.APPLICATION:
-        name = " ".join(Application.from_text(flag.subject))
+    else:
+        name = _of_group(flag.subject_kind, flag.subject)
     strength = flag.value / flag.threshold if flag.threshold else 1.0
     return Blame(
         flag.rule,
@@ -91,13 +91,17 @@ def sighting(principal: PrincipalKey, first_seen: datetime) -> Sighting | None:
     if kind in JobGroup.Kind.values:
         group = JobGroup.objects.get(pk=key)
         label = group.get_kind_display()
-        text = group.text
-        name = " ".join(Application.from_text(text)) if label == Subject.APPLICATION else text
-        return Sighting(label, name, first_seen)
+        return Sighting(label, _of_group(label, group.text), first_seen)
     if not key:
         return None
     label = Subject.JOB if kind == Principal.JOB else Subject.HOST
     return Sighting(label, _of_principal(principal), first_seen)
+
+
+def _of_group(kind: str, text: str) -> str:
+    """Return the name of a group of jobs in the truth."""
+    has_name = kind in {Subject.APPLICATION, Subject.CAMPAIGN}
+    return " ".join(Application.from_text(text)) if has_name else text
 
 
 def _of_principal(principal: PrincipalKey) -> str:

@@ -1,4 +1,4 @@
-"""Groups of jobs: all jobs of a user, of a project, or of a user with one application name."""
+"""Groups of jobs: all of a user or a project, and those with one application name among them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 from django.db import connection
-from django.db.models import Q
+from django.db.models import CharField, Func, Q, Value
 from psycopg import sql
 
 from ioportal.analysis.impact import MEMBERS
@@ -16,7 +16,7 @@ from ioportal.telemetry.models import JobGroup, Principal
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from django.db.models import QuerySet
+    from django.db.models import OuterRef, QuerySet
 
     from ioportal.activity.top_consumers import PrincipalKey
 
@@ -36,8 +36,24 @@ class Application(NamedTuple):
     @classmethod
     def from_text(cls, text: str) -> Application:
         """Return the application of a group."""
-        user, _, name = text.partition(_SEPARATOR)
-        return cls(user, name)
+        return cls(*_parted(text))
+
+
+class Campaign(NamedTuple):
+    """A project and a job name."""
+
+    project: str
+    name: str
+
+    @classmethod
+    def from_text(cls, text: str) -> Campaign:
+        """Return the campaign of a group."""
+        return cls(*_parted(text))
+
+
+def _parted(text: str) -> tuple[str, str]:
+    owner, _, name = text.partition(_SEPARATOR)
+    return owner, name
 
 
 def members(job_ids: Collection[int]) -> pl.DataFrame:
@@ -52,12 +68,19 @@ def members(job_ids: Collection[int]) -> pl.DataFrame:
 def keys() -> dict[str, pl.Expr]:
     """Return the texts of the groups of jobs with columns owner, project and name; null: none.
 
-    The text of an application is the user and the name, which may be shortened: "alice:relax".
+    The text of an application is the user and the name, which may be shortened: "alice:relax". That
+    of a campaign is the project and the name. Projects with a colon have no campaigns.
     """
     known = {name: pl.when(pl.col(name) != "").then(name) for name in ("owner", "project")}
     application = application_name(pl.col("name")).str.head(_LONGEST)
-    of_user = known["owner"] + _SEPARATOR + pl.when(application != "").then(application)
-    return {"user": known["owner"], "project": known["project"], "application": of_user}
+    named = _SEPARATOR + pl.when(application != "").then(application)
+    is_clear = ~pl.col("project").str.contains(_SEPARATOR, literal=True)
+    return {
+        "user": known["owner"],
+        "project": known["project"],
+        "application": known["owner"] + named,
+        "campaign": pl.when(is_clear).then(known["project"] + named),
+    }
 
 
 def of_job(job_id: int) -> list[PrincipalKey]:
@@ -78,9 +101,22 @@ def of_user(name: str) -> list[PrincipalKey]:
 
 
 def of_project(name: str) -> list[PrincipalKey]:
-    """Return the stored group of a project: kind and key."""
-    groups = JobGroup.objects.filter(kind=JobGroup.Kind.PROJECT, text=name)
-    return list(groups.values_list("kind", "pk"))
+    """Return the stored groups of a project and of its campaigns: kind and key."""
+    wanted = Q(kind=JobGroup.Kind.PROJECT, text=name) | Q(
+        kind=JobGroup.Kind.CAMPAIGN, text__startswith=f"{name}{_SEPARATOR}"
+    )
+    return list(JobGroup.objects.filter(wanted).values_list("kind", "pk"))
+
+
+def project_part(text: OuterRef) -> Func:
+    """Return the project in the text of a campaign, in a query."""
+    part = (text, Value(_SEPARATOR), Value(1))
+    return Func(*part, function="split_part", output_field=CharField())
+
+
+def project_of(kind: str, text: str) -> str:
+    """Return the project of a campaign or a project."""
+    return Campaign.from_text(text).project if kind == JobGroup.Kind.CAMPAIGN.label else text
 
 
 def stored(groups: Collection[tuple[str, str]]) -> pl.DataFrame:

@@ -65,9 +65,11 @@ def _run_fewer(load: Load, parallel: int) -> str:
     many = (
         "one of these jobs at a time" if parallel == 1 else f"{parallel} of these jobs in parallel"
     )
+    limit = _harmless_rate(load)
+    rate = f" (together below {limit:,.0f} metadata operations a second)" if limit else ""
     return (
         f"Please run at most {many} ({load.at_once:,} ran in parallel). They then do at "
-        f"most {_TARGET} of the server's work, and other users hardly notice. {_goal(load)}"
+        f"most {_TARGET} of the server's work{rate}, and other users hardly notice. {_goal(load)}"
     )
 
 

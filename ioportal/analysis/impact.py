@@ -1,4 +1,4 @@
-"""Impact of jobs, users, projects and applications on others.
+"""Impact of jobs and groups of jobs on others.
 
 A busy job need not slow down others. Impact is the extra wait of others because of a group of
 jobs: the time of their RPCs, queue included, beyond the baseline of the same RPCs on a server with
@@ -29,7 +29,8 @@ WINDOWS = {  # rows with the same key are summed
     "service_us_sum": pl.Int64(),
     "total_us_sum": pl.Int64(),  # arrival to end, queue included
 }
-GROUPS = ("user", "project", "application")  # application: user and application name
+# An application is a user and an application name, a campaign a project and such a name.
+GROUPS = ("user", "project", "application", "campaign")
 # The groups of each principal in a job; null: none. Principals outside jobs may be missing.
 # Principals of one source may be one user under several names; null: they are not.
 MEMBERS = {

@@ -26,7 +26,7 @@ of its subject: at least a minute longer in total, over the run of a job, within
 projects and applications, within an hour for hosts, while it did at least 20 % of the server's
 work: every bystander prolongs a queue a little. Waiting is measured from traces or estimated from
 the statistics of services (see [metrics](metrics.md#impact)). Half of the estimates are within a
-factor of two, so a warning needs twice the estimated waiting. Unknown harm accuses nobody. Where
+factor of two, so a warning needs twice the estimated waiting. Unknown harm is no accusation. Where
 neither was collected around the highest load, the counted operations bound the waiting: from 20 %
 of the servers' registered capacity on, within five minutes for jobs and hosts and within an hour
 for groups of jobs, others probably waited, and the finding is a warning, never abuse. An assumed
@@ -36,6 +36,13 @@ their pages give the reason. Wasted work alone (failed lookups) is always advice
 `impact-of-many-jobs` flags a subject, its other findings about load are notices too: they explain
 one problem, which is triaged once. Otherwise the severity of a flag decreases only when the harm of
 a job becomes known, or is recomputed, and is none.
+
+**The narrowest subject, once.** Groups of jobs are applications (a user's jobs with one name),
+users, campaigns (a project's jobs with one name) and projects. A part is a job or a narrower group
+in it. A group is flagged for its impact only if no part explains half of that impact, nor do its
+flagged parts together (without notices). A part explains as much of a group's impact as its own
+impact in the same windows of 10 s. A group's flag ends when such a part is flagged later. Harmless
+jobs of a flagged group get notices.
 
 **Cases.** All flags of a rule on the jobs of one user, application name and filesystem are one
 case; so are all flags of one user, host or filesystem. Its severity is the highest of its flags in

@@ -15,9 +15,10 @@ from django.db import connection, transaction
 from django.db.models import Min
 from django.utils import timezone
 
+from ioportal.activity import job_groups
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import RULES
-from ioportal.analysis.rules.rule import Subject
+from ioportal.analysis.rules.rule import PROJECT_GROUPS, Subject
 from ioportal.flags import (
     cases,
     evidence,
@@ -109,10 +110,16 @@ def _reevaluate_flagged_groups(groups: Groups, book: ThresholdBook) -> None:
     of_owners = flags.filter(
         subject_kind__in=(Subject.APPLICATION, Subject.USER), owner__in=groups.owners
     )
-    of_projects = flags.filter(subject_kind=Subject.PROJECT, subject__in=groups.projects)
+    of_projects: dict[str, datetime] = {}
+    for kind, text, until in flags.filter(subject_kind__in=PROJECT_GROUPS).values_list(
+        "subject_kind", "subject", "until"
+    ):
+        project = job_groups.project_of(kind, text)
+        if project in groups.projects:
+            of_projects[project] = min(until, of_projects.get(project, until))
     latest = evidence.latest_of_groups(
         dict(of_owners.order_by().values_list("owner").annotate(Min("until"))),
-        dict(of_projects.order_by().values_list("subject").annotate(Min("until"))),
+        of_projects,
     )
     for until, rows in evidence.by_day(latest):
         _evaluate_groups(Groups.of_jobs(rows.select("owner", "project").iter_rows()), until, book)

@@ -1,4 +1,4 @@
-"""Evidence about groups of jobs (applications, users and projects) over a day."""
+"""Evidence about groups of jobs (applications, users, campaigns and projects) over a day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ioportal.activity.job_groups import Application
 from ioportal.analysis import sustained
 from ioportal.analysis.rules import capacity
 from ioportal.analysis.rules.evidence import DAY, HOUR, PEAK_SPAN
-from ioportal.analysis.rules.rule import GROUPS, Subject
+from ioportal.analysis.rules.rule import GROUPS, PROJECT_GROUPS, Subject
 from ioportal.flags import capacities, impact_figures, parts
 from ioportal.flags.evidence import Evidence, with_context
 from ioportal.telemetry import buckets, levels, piecewise
@@ -78,11 +78,12 @@ _KINDS = {
     Subject.USER: JobGroup.Kind.USER,
     Subject.PROJECT: JobGroup.Kind.PROJECT,
     Subject.APPLICATION: JobGroup.Kind.APPLICATION,
+    Subject.CAMPAIGN: JobGroup.Kind.CAMPAIGN,
 }
 
 
 class Groups(NamedTuple):
-    """Users with their applications, and projects."""
+    """Users with their applications, and projects with their campaigns."""
 
     owners: Sequence[str]
     projects: Sequence[str]
@@ -148,14 +149,14 @@ def _members(kind: Subject, jobs: pl.DataFrame, groups: Groups) -> pl.DataFrame:
     Jobs of other owners are incomplete: only those in the projects were read.
     """
     whole, names = (
-        ("project", groups.projects) if kind is Subject.PROJECT else ("user", groups.owners)
+        ("project", groups.projects) if kind in PROJECT_GROUPS else ("user", groups.owners)
     )
     return jobs.filter(pl.col(whole).is_in(names), pl.col(kind).is_not_null()).select(
         "job",
         "operations",
         *GROUPS[: GROUPS.index(kind)],
         key=kind,
-        owner=pl.lit(None, pl.String) if kind is Subject.PROJECT else pl.col("user"),
+        owner=pl.lit(None, pl.String) if kind in PROJECT_GROUPS else pl.col("user"),
     )
 
 
@@ -190,9 +191,10 @@ def operations_by_hour(jobs: list[int], since: datetime, until: datetime) -> pl.
 
 def jobs_of(kind: str, text: str, since: datetime, until: datetime) -> list[int]:
     """Return the jobs of a group with good data in [since, until)."""
-    is_project = kind == Subject.PROJECT
-    owner = Application.from_text(text).user
-    groups = Groups([], [text]) if is_project else Groups([owner], [])
+    if kind in PROJECT_GROUPS:
+        groups = Groups([], [job_groups.project_of(kind, text)])
+    else:
+        groups = Groups([Application.from_text(text).user], [])
     jobs = _jobs(groups, since, until)
     return jobs.filter(pl.col(kind) == text, pl.col("operations") > 0)["job"].to_list()
 

@@ -18,7 +18,7 @@ from ioportal.activity.latest_work import Share
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.evidence import PEAK_SPAN
-from ioportal.analysis.rules.rule import GROUPS, Severity, Subject
+from ioportal.analysis.rules.rule import GROUPS, PROJECT_GROUPS, Severity, Subject
 from ioportal.flags.models import Flag, Observation
 from ioportal.ingest import pending_attribution
 from ioportal.site import process_names
@@ -208,9 +208,11 @@ def _subjects(
         subjects[job] = {(Subject.JOB, str(job[1])), *zip(_JOB_GROUPS, texts, strict=True)}
     groups = job_groups.by_key(key for kind, key in principals if kind in JobGroup.Kind.values)
     for kind, text, number, key in groups.iter_rows():
-        user = Application.from_text(text).user
         subjects[number, key] = {(kind, text)}
-        if kind != Subject.PROJECT:
+        if kind in PROJECT_GROUPS:
+            subjects[number, key].add((Subject.PROJECT, job_groups.project_of(kind, text)))
+        else:
+            user = Application.from_text(text).user
             subjects[number, key] |= {(Subject.USER, user), (_JOBS_OF, user)}
     processes = SourceJobId.objects.filter(pk__in=by_kind[Principal.PROCESS])
     for key, text in processes.values_list("pk", "text"):

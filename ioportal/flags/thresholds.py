@@ -10,8 +10,9 @@ import polars as pl
 from django.db import transaction
 from django.db.models import Q
 
+from ioportal.activity import job_groups
 from ioportal.analysis.rules.evidence import EVIDENCE
-from ioportal.analysis.rules.rule import GROUPS, Subject
+from ioportal.analysis.rules.rule import GROUPS, PROJECT_GROUPS
 from ioportal.flags.models import Case, Flag, ThresholdSet
 from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.postgres.advisory_locks import Lock, hold
@@ -60,7 +61,11 @@ def _affected_jobs(rule: str) -> set[int]:
     users = flagged.filter(subject_kind__in=GROUPS).values("owner")
     jobs_of_users = Job.objects.filter(owner__in=users, statistics__isnull=False).exclude(owner="")
     latest = jobs_of_users.order_by("owner", "-started_at").distinct("owner")
-    projects = flagged.filter(subject_kind=Subject.PROJECT).values("subject")
+    of_projects = flagged.filter(subject_kind__in=PROJECT_GROUPS)
+    projects = {
+        job_groups.project_of(kind, text)
+        for kind, text in of_projects.values_list("subject_kind", "subject")
+    }
     jobs_of_projects = Job.objects.filter(project__in=projects, statistics__isnull=False)
     latest_of_projects = jobs_of_projects.order_by("project", "-started_at").distinct("project")
     return {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Case, Exists, OuterRef, Q, When
 from django.urls import reverse
 
-from ioportal.activity import principal_windows
+from ioportal.activity import job_groups, principal_windows
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import GROUPS, Subject
@@ -114,7 +114,8 @@ def with_subjects(flags: FlagQuerySet) -> FlagQuerySet:
     """Add what `summaries` and `is_simulated` need."""
     user_is_simulated = Exists(
         Job.objects.filter(
-            Q(owner=OuterRef("owner")) & ~Q(owner="") | Q(project=OuterRef("subject")),
+            Q(owner=OuterRef("owner")) & ~Q(owner="")
+            | Q(project__in=[OuterRef("subject"), job_groups.project_part(OuterRef("subject"))]),
             cluster__simulated=True,
         )
     )

@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.activity.job_groups import Application
+from ioportal.activity.job_groups import Application, Campaign
 from ioportal.jobs.models import Job
 from ioportal.site import process_names
 from ioportal.site.models import Filesystem, Nid, SourceJobId
@@ -128,19 +128,23 @@ def host_subjects(texts: Collection[str]) -> dict[str, str]:
 
 def job_group_name(kind: str, text: str) -> Name:
     """Return the name of a group of jobs; `kind` and `text` as in `activity.job_groups`."""
-    if kind != "application":
+    if kind in {"user", "project"}:
         return Name(text, reverse(kind, args=[text]), user=text if kind == "user" else "")
+    address = f"{reverse('job_list')}?{urlencode(job_group_filters(kind, text))}"
+    if kind == "campaign":
+        project, name = Campaign.from_text(text)
+        return Name(f"{name} of project {project}", address)
     user, name = Application.from_text(text)
-    query = urlencode(job_group_filters(kind, text))
-    return Name(f"{name} of {user}", f"{reverse('job_list')}?{query}", user=user)
+    return Name(f"{name} of {user}", address, user=user)
 
 
 def job_group_filters(kind: str, text: str) -> dict[str, str]:
     """Return the filters of the job list for a group of jobs."""
-    if kind != "application":
+    if kind in {"user", "project"}:
         return {kind: text}
-    application = Application.from_text(text)
-    return {"user": application.user, "name": application.name.partition("*")[0]}
+    is_campaign = kind == "campaign"
+    owner, name = (Campaign if is_campaign else Application).from_text(text)
+    return {"project" if is_campaign else "user": owner, "name": name.partition("*")[0]}
 
 
 def _jobs(keys: Iterable[int], user: User) -> dict[PrincipalKey, Name]:

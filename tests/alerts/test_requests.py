@@ -58,6 +58,13 @@ GOAL = "other users lose less than {} in any five minutes"
             id="too many at once",
         ),
         pytest.param(
+            Load(**WAIT, share=0.06, at_once=12, rate=300, capacity=5_210),
+            "Please run at most 3 of these jobs in parallel (12 ran in parallel). They then do at "
+            "most 20% of the server's work (together below 1,000 metadata operations a second), "
+            "and other users hardly notice. Target: extra wait below 10 s.",
+            id="too many at once, with the limit of all storms on this server",
+        ),
+        pytest.param(
             Load(**WAIT, share=0.15, at_once=2),
             "Please run at most one of these jobs at a time (2 ran in parallel). They "
             "then do at most 20% of the server's work, and other users hardly notice. Target: "

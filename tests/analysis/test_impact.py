@@ -29,7 +29,10 @@ def windows(*rows):
 def members(users):
     """Return the groups of jobs by their users; each user has one project and one application."""
     return pl.DataFrame(
-        [(job, user, f"project of {user}", f"{user} run", None) for job, user in users.items()],
+        [
+            (job, user, f"project of {user}", f"{user} run", f"run of {user}", None)
+            for job, user in users.items()
+        ],
         schema=MEMBERS,
         orient="row",
     )

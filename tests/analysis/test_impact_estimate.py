@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from ioportal.analysis.impact import BASELINES, MEMBERS
+from ioportal.analysis.impact import BASELINES, GROUPS, MEMBERS
 from ioportal.analysis.impact import impact as summed
 from ioportal.analysis.impact_estimate import (
     CAUSE_SHARE,
@@ -146,13 +146,12 @@ def test_many_small_jobs_of_a_user_are_one_storm_and_nobody_waits_outside_jobs()
     jobs = [*(f"job {n}" for n in range(90)), "victim"]
     users = ["stormy"] * 90 + ["calm"]
     members = pl.DataFrame({"principal": jobs, "user": users, "project": users,
-                            "application": users, "source": None}, schema=MEMBERS)  # fmt: skip
+                            "application": users, "campaign": users, "source": None},
+                           schema=MEMBERS)  # fmt: skip
 
     found = by_window(rows, USUAL, members, [])
 
-    assert set(found.select("kind", "key").rows()) == {
-        (kind, "stormy") for kind in ("user", "project", "application")
-    }
+    assert set(found.select("kind", "key").rows()) == {(kind, "stormy") for kind in GROUPS}
     of_user = found.filter(kind="user").sum()
     share = 0.9
     assert of_user["impact_us"].item() == pytest.approx((1 - (1 - share) ** 2) * 5e6, rel=0.01)

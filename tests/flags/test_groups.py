@@ -35,6 +35,7 @@ def runs(**differing):
     [
         pytest.param({}, "application", "alice smith:relax", id="one application"),
         pytest.param({"name": "a"}, "user", "alice smith", id="applications of one user"),
+        pytest.param({"user": "u"}, "campaign", "PHY12:relax", id="one application of a project"),
         pytest.param({"name": "a", "user": "u"}, "project", "PHY12", id="users of one project"),
     ],
 )
@@ -106,6 +107,7 @@ def test_a_campaign_within_a_day_counts_no_other_days(site, logs, ingest, evalua
     [
         pytest.param({}, "alice smith:relax", id="one application"),
         pytest.param({"name": "a"}, "alice smith", id="applications of one user"),
+        pytest.param({"user": "u"}, "PHY12:relax", id="one application of a project"),
         pytest.param({"name": "a", "user": "u"}, "PHY12", id="users of one project"),
     ],
 )

@@ -55,7 +55,9 @@ def test_the_highest_amount_of_every_history_equals_the_number_in_the_flag(
     for flag, measured in histories:
         assert highest(measured) == pytest.approx(flag.numbers[measured.number]), flag.rule
     # Covered by other tests:
-    groups = product(("application", "user", "project"), ("metadata_operations", "peak_impact_s"))
+    groups = product(
+        ("application", "user", "campaign", "project"), ("metadata_operations", "peak_impact_s")
+    )
     jobs = {("job", "peak_impact_s"), ("job", "unexplained_enqueues")}
     hosts = {("host", "operations"), ("host", "process_operations")}
     untested = {*jobs, *hosts, *groups}

@@ -198,7 +198,8 @@ def test_pages_of_users_projects_and_jobs_show_their_impact(impacts):
     assert impacts("/users/alice/").startswith("alice user")
     assert "storm of alice application" in impacts("/users/alice/")
     assert impacts("/projects/PHY12/").startswith("PHY12 project")
-    assert impacts(f"/jobs/{storm.pk}/").count("estimated") == 4
+    assert "storm of project PHY12 campaign" in impacts("/projects/PHY12/")
+    assert impacts(f"/jobs/{storm.pk}/").count("estimated") == 5
     assert impacts("/users/bob/") == ""
 
 

@@ -60,6 +60,7 @@ OWNERS = {  # whose own waiting is no harm of a group
     "user": "user",
     "application": "user",
     "project": "project",
+    "campaign": "project",
 }
 _MINUTE_S = 60.0
 _US_PER_S = 1e6

@@ -49,9 +49,9 @@ CAMPAIGN = Rule(
     version=3,
     title="Campaign of many jobs",
     meaning=(
-        "Within 24 hours, the jobs of one application of a user, one user or one project did as "
-        "many metadata operations in total as several abusive jobs, although no single job stands "
-        "out. The narrowest group with at least half of the operations is flagged."
+        "Within 24 hours, the jobs of one application of a user or a project, of one user or of "
+        "one project did as many metadata operations in total as several abusive jobs, although "
+        "none stands out. The narrowest group with at least half of the operations is flagged."
     ),
     subject=Subject.USER,
     source=Source.JOB_STATS_MDT,

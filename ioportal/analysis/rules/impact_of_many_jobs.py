@@ -36,9 +36,9 @@ IMPACT_OF_MANY_JOBS = Rule(
     version=5,
     title="Many jobs slow down others",
     meaning=(
-        "While the jobs of one application of a user, one user or one project kept a metadata "
-        "server busy, RPCs of others took much longer than usual. No single job or narrower group "
-        "explains half of the impact, nor do flagged ones together."
+        "While the jobs of one application of a user or a project, of one user or of one project "
+        "kept a metadata server busy, RPCs of others took much longer than usual. No single job "
+        "or narrower group explains half of the impact, nor do flagged ones together."
     ),
     subject=Subject.USER,
     source=Source.IMPACT,

@@ -45,12 +45,14 @@ class Subject(StrEnum):
     USER = "user"
     PROJECT = "project"
     APPLICATION = "application"  # all jobs of a user with one application name
+    CAMPAIGN = "campaign"  # all jobs of a project with one application name
     HOST = "host"  # a host or process outside any job, or what sends job ids of other jobs
     FILESYSTEM = "filesystem"
 
 
 # Groups of jobs, narrow before wide. Rules about users evaluate all groups.
-GROUPS = (Subject.APPLICATION, Subject.USER, Subject.PROJECT)
+GROUPS = (Subject.APPLICATION, Subject.USER, Subject.CAMPAIGN, Subject.PROJECT)
+PROJECT_GROUPS = (Subject.CAMPAIGN, Subject.PROJECT)  # of several users, in general
 
 
 def is_explained() -> pl.Expr:

@@ -27,8 +27,8 @@ class FlagQuerySet(models.QuerySet["Flag"]):
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Flags that `user` may see: for staff all, otherwise the user's and those on visible jobs.
 
-        The user's flags include those on the user's processes. Only staff see findings on data of
-        insufficient quality.
+        The user's flags include those on the user's processes. Members of a project see those of
+        the project and of its campaigns. Only staff see findings on data of insufficient quality.
         """
         if user.is_staff:
             return self
@@ -36,7 +36,11 @@ class FlagQuerySet(models.QuerySet["Flag"]):
             return self.none()
         of_user = (Subject.USER, Subject.APPLICATION, Subject.HOST)
         own = Q(subject_kind__in=of_user, owner=user.get_username())
-        return self.good().filter(Q(job__in=Job.objects.visible_to(user)) | own)
+        of_jobs = Q(job__in=Job.objects.visible_to(user))
+        for project in user.groups.all():  # prefetched with the jobs
+            own |= Q(subject_kind=Subject.PROJECT, subject=project.name)
+            own |= Q(subject_kind=Subject.CAMPAIGN, subject__startswith=f"{project.name}:")
+        return self.good().filter(of_jobs | own)
 
     def good(self) -> Self:
         """Flags on good data; all others are suppressed."""

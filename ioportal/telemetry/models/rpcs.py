@@ -255,6 +255,7 @@ class JobGroup(models.Model):
         USER = 11, "user"
         PROJECT = 12, "project"
         APPLICATION = 13, "application"  # user and application name
+        CAMPAIGN = 14, "campaign"  # project and application name
 
     kind = models.SmallIntegerField(choices=Kind)
     text = models.CharField(max_length=128)  # as in `ioportal.activity.job_groups`

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXPORT_COLUMNS = ("subject", "name", "owner", "value", "until", "current", "proposed")
 EVALUATED = {  # by the kind of subject
     Subject.JOB: "jobs that ended in this period",
-    Subject.USER: "days of users, projects and applications",
+    Subject.USER: "days of users, projects, applications and campaigns",
     Subject.HOST: "five-minute intervals of hosts and processes",
     Subject.FILESYSTEM: "hours of filesystems",
 }
@@ -99,7 +99,7 @@ def _jobs(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 
 def _groups(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Return the names of users, projects and applications; the subjects begin with the kind."""
+    """Return the names of groups of jobs; the subjects begin with the kind."""
     names = {}
     for subject in subjects:
         kind, _, text = subject.partition(" ")

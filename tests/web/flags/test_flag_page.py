@@ -113,6 +113,24 @@ def test_a_flag_is_visible_to_those_who_see_its_job(visitor, status, request, cl
         assert client.get("/cases/")["Location"].startswith("/login/")
 
 
+@pytest.mark.parametrize(
+    ("kind", "subject"),
+    [("project", "PHY12"), ("campaign", "PHY12:relax"), ("project", "PHY1"), ("user", "alice")],
+)
+def test_members_of_a_project_see_its_flags_and_those_of_its_campaigns(
+    client, bob, new_flag, kind, subject
+):
+    owner = "alice" if kind == "user" else ""
+    flag = new_flag(rule="campaign", subject_kind=kind, subject=subject, owner=owner)
+    client.force_login(bob)
+    status = client.get(f"/flags/{flag.pk}/").status_code
+
+    assert status == (200 if subject.startswith("PHY12") else 404)
+    expected = "relax of project PHY12" if kind == "campaign" else ""
+    if status == 200:
+        assert expected in words_of(client.get(f"/flags/{flag.pk}/"))
+
+
 def test_a_flag_of_a_user_links_to_the_jobs(as_staff, new_job, new_flag):
     flag = new_flag(rule="campaign", subject_kind="user", subject="alice")
     for job, clock in (("during", "12:30"), ("after", "13:30")):
