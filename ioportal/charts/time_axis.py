@@ -58,6 +58,12 @@ _ELAPSED_UNITS = (
     (timedelta(minutes=1), "min"),
     (timedelta(seconds=1), "s"),
 )
+# Larger units for charts: lowest value, factor and name.
+_DISPLAY_UNITS = {
+    Unit.SECONDS: ((7_200, 3_600, "hours"), (120, 60, "minutes")),
+    Unit.MICROSECONDS: ((2_000_000, 1_000_000, "s"), (2_000, 1_000, "ms")),
+    Unit.SHARE: ((0, 0.01, "%"),),
+}
 _SHARE_TICKS = 20  # per cent
 _GAP_LABELS = {
     Known.NOTHING: "not observed",
@@ -314,6 +320,14 @@ def number_format(highest: float, unit: str) -> str:
     if unit == Unit.SHARE:
         return "~%"
     return "~s" if highest >= _THOUSAND else "~g"
+
+
+def drawn_unit(unit: Unit, highest: float) -> tuple[float, str]:
+    """Return factor and name of the unit for a chart of values up to `highest`."""
+    larger = (
+        (factor, name) for lowest, factor, name in _DISPLAY_UNITS.get(unit, ()) if highest >= lowest
+    )
+    return next(larger, (1, str(unit)))
 
 
 def layout(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import ceil
 from types import MappingProxyType
@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
+from ioportal.analysis.metrics import Unit
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.labels import plotly_text
 from ioportal.charts.log_axis import log_axis, round_step
 from ioportal.charts.palette import REST, colours
-from ioportal.charts.time_axis import MEAN, layout, number_format
+from ioportal.charts.time_axis import MEAN, drawn_unit, layout, number_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,6 +80,7 @@ def figure(
         gaps are separate traces: dotted lines or hatched bars. An invisible trace before the others
         has the bounds of each step as hover text.
     """
+    chart, [steps] = _in_larger_unit(chart, [steps])
     traces = (
         _lines(chart, steps, axis)
         if chart.style is Style.LINES
@@ -113,7 +115,9 @@ def overlay(
         ``{"data": [...], "layout": {...}}``: a line for each run, interrupted where it was not
         observed, and a dotted one for means over a gap.
     """
-    highest = max((highest_of(steps) for _, steps, _ in runs), default=0.0)
+    chart, drawn = _in_larger_unit(chart, [steps for _, steps, _ in runs])
+    runs = [(name, steps, own) for (name, _, own), steps in zip(runs, drawn, strict=True)]
+    highest = max(map(highest_of, drawn), default=0.0)
     lines = []
     for (name, steps, own_axis), look in zip(runs, LOOKS, strict=False):
         text, hover = plotly_text(name), _hover(chart, steps)
@@ -180,6 +184,18 @@ def _lowest_of(steps: Steps) -> float | None:
     """Return the lowest rate above zero of a single kind; None: there is none."""
     [kind] = steps.kinds
     return cast("float | None", steps.frame.filter(pl.col(kind) > 0)[kind].min())
+
+
+def _in_larger_unit(chart: Chart, runs: Sequence[Steps]) -> tuple[Chart, list[Steps]]:
+    """Return a chart of microseconds and its steps in ms or s, if the values are so large."""
+    if chart.unit != Unit.MICROSECONDS:
+        return chart, list(runs)
+    size, unit = drawn_unit(Unit.MICROSECONDS, max(map(highest_of, runs), default=0.0))
+    frames = (
+        steps.frame.with_columns(pl.col(kind) / size for kind in steps.kinds) for steps in runs
+    )
+    drawn = [replace(steps, frame=frame) for steps, frame in zip(runs, frames, strict=True)]
+    return replace(chart, unit=unit), drawn
 
 
 def highest_of(steps: Steps) -> float:

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from itertools import cycle, pairwise
 from typing import TYPE_CHECKING
 
-from ioportal.analysis.metrics import Unit
 from ioportal.analysis.trends import Step
 from ioportal.charts.log_axis import log_axis
 from ioportal.charts.time_axis import CalendarAxis, TimeAxis, layout, number_format
@@ -28,21 +27,6 @@ _MILLISECOND = timedelta(milliseconds=1)
 _HOVER_FORMATS = {Step.HOUR: "%Y-%m-%d %H:00", Step.WEEK: "week %V of %G"}
 _DASHES = ("solid", "5px,3px", "1px,3px")
 _SYMBOLS = ("circle", "diamond", "square")
-
-# Larger units for charts: lowest value, factor and name.
-_DISPLAY_UNITS = {
-    Unit.SECONDS: ((7_200, 3_600, "hours"), (120, 60, "minutes")),
-    Unit.MICROSECONDS: ((2_000_000, 1_000_000, "s"), (2_000, 1_000, "ms")),
-    Unit.SHARE: ((0, 0.01, "%"),),
-}
-
-
-def drawn_unit(unit: Unit, highest: float) -> tuple[float, str]:
-    """Return factor and name of the unit for a chart of values up to `highest`."""
-    larger = (
-        (factor, name) for lowest, factor, name in _DISPLAY_UNITS.get(unit, ()) if highest >= lowest
-    )
-    return next(larger, (1, str(unit)))
 
 
 def figure(

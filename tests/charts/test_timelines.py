@@ -288,6 +288,21 @@ def test_the_value_axis_names_quantity_and_unit(title, unit, text):
     assert figure(chart, steps(), AXIS)["layout"]["yaxis"]["title"]["text"] == text
 
 
+@pytest.mark.parametrize(
+    ("highest_us", "drawn", "unit"),
+    [(1_500, 1_500, "µs"), (15_000, 15, "ms"), (4_000_000, 4, "s")],
+)
+def test_long_times_are_drawn_in_larger_units(highest_us, drawn, unit):
+    chart = Chart("x", "Queue time", "µs", "About.", Style.LINES, {})
+    rates = steps((0, 10, highest_us), kinds=("open",))
+
+    for drawing in (figure(chart, rates, AXIS), overlay(chart, [("1", rates, AXIS)], AXIS)):
+        *_, line = drawing["data"]
+        assert max(y for y in line["y"] if y is not None) == drawn
+        assert line["hovertemplate"].endswith(f" {unit}")
+        assert drawing["layout"]["yaxis"]["title"]["text"] == f"Queue time ({unit})"
+
+
 def test_the_time_axis_names_its_clock():
     layout = figure(LINES, steps(), AXIS)["layout"]
 

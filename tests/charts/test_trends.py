@@ -8,9 +8,9 @@ from ioportal.analysis.metrics import Unit
 from ioportal.analysis.timelines import Gap, Known
 from ioportal.analysis.trends import Step, buckets
 from ioportal.charts.palette import SERIES
-from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning
+from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning, drawn_unit
 from ioportal.charts.timelines import Chart, Style
-from ioportal.charts.trends import drawn_unit, figure
+from ioportal.charts.trends import figure
 
 HOUR_MS = 3_600_000
 START = datetime(2017, 7, 5, 6, tzinfo=UTC)

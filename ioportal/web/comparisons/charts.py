@@ -19,9 +19,8 @@ from ioportal.charts import comparisons as charts
 from ioportal.charts import histograms
 from ioportal.charts import trends as trend_charts
 from ioportal.charts.comparisons import Days, Distribution, Quantity, Ratio, Region, Shares
-from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning
+from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning, drawn_unit
 from ioportal.charts.timelines import Chart, Style
-from ioportal.charts.trends import drawn_unit
 from ioportal.reporting import formatting, mitigation_marks
 from ioportal.reporting.formatting import lowered, signed
 from ioportal.studies import trends as questions

@@ -11,7 +11,7 @@ import polars as pl
 from django.urls import reverse
 
 from ioportal.charts import load_ramp as charts
-from ioportal.charts import trends as trend_charts
+from ioportal.charts.time_axis import drawn_unit
 from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting import formatting, load_ramp
 from ioportal.reporting.load_ramp import LOADS, Population
@@ -74,7 +74,7 @@ class Shown:
     def chart(self) -> tuple[Chart, float]:
         """Return the chart in a suitable unit, and the size of the unit."""
         medians = [each for each in self.relation.medians if each is not None]
-        size, unit = trend_charts.drawn_unit(self.metric.unit, max(medians, default=0.0))
+        size, unit = drawn_unit(self.metric.unit, max(medians, default=0.0))
         chart = Chart(
             self.metric.name,
             self.metric.title,

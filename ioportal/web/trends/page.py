@@ -16,7 +16,7 @@ from ioportal.analysis import trends
 from ioportal.analysis.metrics import Unit
 from ioportal.analysis.trends import MAX_BUCKETS, Buckets, Step
 from ioportal.charts import trends as charts
-from ioportal.charts.time_axis import Mark, Meaning
+from ioportal.charts.time_axis import Mark, Meaning, drawn_unit
 from ioportal.jobs.models import JobStatistics
 from ioportal.reporting import formatting, mitigation_marks
 from ioportal.reporting.time_ranges import TimeRange
@@ -75,7 +75,7 @@ class Trend:
         size, unit = 1.0, self.chart.unit
         if self.unit:
             highest = charts.highest_of(self.frame, self.chart.labels)
-            size, unit = charts.drawn_unit(self.unit, highest)
+            size, unit = drawn_unit(self.unit, highest)
         chart = replace(self.chart, unit=unit)
         drawn = self.frame.with_columns(pl.col(list(self.chart.labels)) / size)
         return charts.figure(chart, drawn, self.buckets, self.marks, self.gaps, log=self.log)

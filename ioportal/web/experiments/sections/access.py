@@ -16,7 +16,7 @@ from ioportal.analysis.metrics import Unit
 from ioportal.charts import comparisons
 from ioportal.charts.arms import LOOKS
 from ioportal.charts.experiments import boxes, heat, steps
-from ioportal.charts.trends import drawn_unit
+from ioportal.charts.time_axis import drawn_unit
 from ioportal.reporting.formatting import lowered, p_value, signed, significant, with_unit
 from ioportal.web.common.parts import Part
 from ioportal.web.experiments.sections.choices import choice, other_parameters
