@@ -158,8 +158,9 @@
   function narrowed({ height, legend, xaxis }, traces, width) {
     const names = traces.filter((trace) => trace.showlegend !== false).length;
     const inLine = width < 2 * LEGEND_ENTRY ? 1 : 2;
+    const lines = Math.ceil(names / inLine) + 1; // one more, so that the axis title ends below
     return {
-      height: height + LEGEND_LINE * Math.ceil(names / inLine),
+      height: height + LEGEND_LINE * lines,
       legend: { ...legend, x: -0.2, entrywidth: 130 },
       xaxis: withFewTicks(xaxis),
     };
