@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ioportal.activity.job_groups import Application
+from ioportal.activity.job_groups import Application, Campaign
 from ioportal.activity.principal_windows import principal_key, principal_name
 from ioportal.analysis.populations import coarse, hidden_sums
 from ioportal.analysis.replay.impact import PRINCIPAL
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 UNNAMED = Name("another")  # beyond the named principals
 _LISTED = 25
 _EQUAL = 0.99  # of the largest impact: the narrowest of these groups is shown
-_NARROWEST = (PRINCIPAL, "application", "user", "project")
+_NARROWEST = (PRINCIPAL, "application", "campaign", "user", "project")
 _KINDS = dict(Principal.choices)
 _OF_GROUP = ("share", "impact_s", "outside_s")
 _OF_QUEUE = ("waited_s", "users_waited_s")
@@ -177,8 +177,9 @@ def _may_see(kind: str, key: str, user: User) -> bool:
     """Return whether a user sees all jobs of a group of jobs."""
     if user.is_staff:
         return True
-    if kind == "project":
-        return user.groups.filter(name=key).exists()
+    if kind in {"project", "campaign"}:
+        project = Campaign.from_text(key).project if kind == "campaign" else key
+        return user.groups.filter(name=project).exists()
     owner = Application.from_text(key).user if kind == "application" else key
     return owner == user.get_username()
 

@@ -55,7 +55,14 @@ def _storm(module_site, module_logs):
         Run("77", nodes="n1", user="alice", submit="08:00", start="09:00"),
         Run("78", nodes="n2", user="bob", submit="08:00", start="09:00"),
         *(
-            Run(f"{100 + n}", nodes=f"n{n}", user=f"u{n % 4}", submit="08:00", start="09:00")
+            Run(
+                f"{100 + n}",
+                nodes=f"n{n}",
+                user=f"u{n % 4}",
+                project="ENG1",
+                submit="08:00",
+                start="09:00",
+            )
             for n in range(3, 15)
         ),
     )
@@ -148,6 +155,9 @@ def test_users_see_the_queues_of_their_own_groups_as_far_as_others_stay_unknown(
     assert shown == {"start", "group_work_s", "capacity_s"}
     assert queues(CROWDED, as_bob).status_code == 404
     assert queues(CROWDED, as_bob, key="u1").status_code == 404
+    for group in ({"kind": "project", "key": "PHY12"}, {"kind": "campaign", "key": "PHY12:relax"}):
+        assert queues(CROWDED, as_bob, **group).status_code == 200
+        assert queues(CROWDED, as_alice, **group).status_code == 404
 
 
 def test_a_part_of_others_that_is_a_single_user_is_hidden(queues, client):
