@@ -9,6 +9,7 @@ import polars as pl
 
 from ioportal.activity import baselines, demand, job_groups, principal_windows
 from ioportal.activity.impact_estimates import Estimate
+from ioportal.analysis.rules.rule import GROUPS
 from ioportal.analysis.slowness import SlownessCriteria
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ MIN_SHARE = 0.2  # of it
 _LOOK_BACK = timedelta(minutes=5)  # for the start of a slow interval
 _SLOW = SlownessCriteria(min_duration=timedelta(0))
 _EXPLAINED = 0.5  # of a group's work, by parts of it that are named
-_FROM_NARROW_TO_WIDE = ("application", "user", "project")
 
 
 class Share(NamedTuple):
@@ -112,7 +112,7 @@ def _named(shares: pl.DataFrame, windows: pl.DataFrame) -> Iterator[Share]:
     large = parts.filter(pl.col("share") >= MIN_SHARE).sort("share", "principal", descending=True)
     named = set(large["principal"])
     groups: list[tuple[str, str, float]] = []
-    for kind in _FROM_NARROW_TO_WIDE:
+    for kind in map(str, GROUPS):  # from narrow to wide
         of_kind = (
             parts.drop_nulls(kind)
             .group_by(kind)
