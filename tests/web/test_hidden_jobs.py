@@ -24,7 +24,7 @@ MORE_EXAMPLES = (
 )  # fmt: skip
 OF_OWN_FILES = ("/experiments/", "/model/")
 MOST_KEYS = 100  # numbers below may equal any other figure
-KEYS = {"id", "job", "run", "key", "batch_id"}
+KEYS = {"id", "job", "run", "key", "batch_id", "flag", "case"}
 DORAS, OTHERS = range(1, 13), {13: "erin", 14: "erin", 15: "frank", 16: "frank"}
 STORM = at("12:00")
 LENGTH_S = 60
