@@ -14,6 +14,7 @@ from ioportal.analysis.replay import impact as replay
 from ioportal.analysis.replay.demand import Demand
 from ioportal.analysis.replay.harm import OPEN_S, OPEN_SHARE, YOUNG_S
 from ioportal.analysis.replay.seconds import time_of
+from ioportal.analysis.replay.server import at_capacity
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW
 from ioportal.telemetry import levels
 from ioportal.telemetry.coverage import Interval
@@ -145,7 +146,8 @@ def served(
             continue
         members = principal_windows.members(seconds)
         users = members.drop_nulls("user")["principal"]
-        requested = Demand.of(demand.requests(seconds, usual, users), demand.SECOND)
+        counted = Demand.of(demand.requests(seconds, usual, users), demand.SECOND)
+        requested = at_capacity(counted, capacity.value)
         parts = replay.queue_harms(requested, members, capacity.value, until)
         yield Served(slow, requested, members, capacity, parts)
 

@@ -273,7 +273,9 @@ queues. The page of a queue shows by second how long requests waited, with and w
 1. *Demand*: requests by second of arrival and sender. Their work is their usual time. It is known
    around seconds in which requests waited longer in the queue than they were handled.
 2. *Capacity*: the mean work in a second inside the queues of the day before, without values that
-   differ by more than {TYPICAL:.0%} from their median.
+   differ by more than {TYPICAL:.0%} from their median. Usual times do not fit every mix of
+   requests. But in a queue the server works at its capacity, so the work there is corrected by up
+   to {TYPICAL:.0%}.
 3. *Wishes*: a sender whose clients have as many requests at a full server as they may send waits
    for answers, so its requests show the pace of the server. They move to the beginning of this
    spell: at the sender's rate before, or all at once if it sent less. A full server does at least

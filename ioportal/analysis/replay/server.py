@@ -6,7 +6,7 @@ requests at the server than its clients allow; the rest of its demand waits at i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,9 +66,8 @@ def plateau(demand: Demand) -> Plateau | None:
     outliers: the server was busy for most of them.
     """
     served_s = demand.served_s.sum(axis=1) / demand.width_s
-    is_slow = demand.flight.sum(axis=1) > SLOW_TIMES * served_s
-    is_queue = is_slow & (served_s > _BUSY_SHARE * np.percentile(served_s, _BUSIEST))
-    inside_s = served_s[1:-1][is_queue[:-2] & is_queue[1:-1] & is_queue[2:]]
+    is_queue = _is_queue(demand, served_s, np.percentile(served_s, _BUSIEST))
+    inside_s = served_s[_inside(is_queue)]
     if len(inside_s) < _FEWEST_STEPS:
         return None
     typical = inside_s[np.abs(inside_s / np.median(inside_s) - 1) < TYPICAL]
@@ -76,6 +75,42 @@ def plateau(demand: Demand) -> Plateau | None:
     error = _QUANTILE * float(typical.std()) / np.sqrt(len(typical))
     request_s = float(demand.work_s.sum() / demand.requests.sum())
     return Plateau(value, value - error, value + error, len(inside_s), request_s)
+
+
+def at_capacity(demand: Demand, capacity_s: float) -> Demand:
+    """Return a demand whose work inside queues is in proportion to the time that it took.
+
+    A busy server works at its capacity. If it did more or less work, usual times do not fit its mix
+    of requests: up to `TYPICAL`, the work of the queue's steps is corrected.
+
+    Args:
+        demand: the demand of a server.
+        capacity_s: the work that the server does in a second.
+    """
+    served_s = demand.served_s.sum(axis=1) / demand.width_s
+    is_queue = _is_queue(demand, served_s, capacity_s)
+    is_shown = _inside(is_queue) & (np.abs(served_s / capacity_s - 1) < TYPICAL)
+    shown = np.flatnonzero(is_shown)
+    if not len(shown):
+        return demand
+    steps = np.arange(len(served_s))
+    nearest = shown[np.abs(steps[:, None] - shown).argmin(axis=1)]
+    factor = np.where(is_queue, capacity_s / served_s[nearest], 1.0)[:, None]
+    return replace(demand, work_s=demand.work_s * factor, served_s=demand.served_s * factor)
+
+
+def _is_queue(demand: Demand, served_s: Floats, busy_s: float) -> Bools:
+    """Return the steps in which requests queue for work, not for locks."""
+    is_slow = demand.flight.sum(axis=1) > SLOW_TIMES * served_s
+    result: Bools = is_slow & (served_s > _BUSY_SHARE * busy_s)
+    return result
+
+
+def _inside(is_queue: Bools) -> Bools:
+    """Return the steps of queues from the second to the last but one."""
+    result = np.zeros_like(is_queue)
+    result[1:-1] = is_queue[:-2] & is_queue[1:-1] & is_queue[2:]
+    return result
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Harm by replay, compared with hand calculations and with a queue of single requests."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from ioportal.analysis.replay.demand import REQUESTS, Demand
 from ioportal.analysis.replay.harm import Group, harms
-from ioportal.analysis.replay.server import plateau
+from ioportal.analysis.replay.server import at_capacity, plateau
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -175,6 +176,17 @@ def test_a_sender_at_its_limit_wished_more_than_it_sent():
     arrival, sender, took = at_limit()
 
     (harm,) = harm_s(demand(arrival, sender, took, clients=60.0), [1])
+
+    assert harm == pytest.approx(spared_s(arrival, sender, 1), rel=0.25)
+
+
+@pytest.mark.parametrize("error", [0.88, 1.12])
+def test_usual_times_that_do_not_fit_a_mix_hide_no_storm(error):
+    arrival, sender, took = at_limit()
+    counted = demand(arrival, sender, took, clients=60.0)
+    wrong = replace(counted, work_s=error * counted.work_s, served_s=error * counted.served_s)
+
+    (harm,) = harm_s(at_capacity(wrong, CAPACITY_S), [1])
 
     assert harm == pytest.approx(spared_s(arrival, sender, 1), rel=0.25)
 
