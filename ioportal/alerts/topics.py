@@ -96,7 +96,7 @@ class Topic:
         """Why it matters to others."""
         if self._waited_s < HARM_S:
             return f"{_SERVER}{self._peak_in_words}"
-        estimated = " (estimated, within a factor of 2)" if self._is_estimated else ""
+        estimated = " (estimated, mostly within a factor of 4)" if self._is_estimated else ""
         until = ""
         if self._running and self._complete:
             until = f" until {timezone.localtime(max(self._complete.values())):%H:%M:%S %Z}"
