@@ -22,6 +22,7 @@ pytestmark = [
 NOT_PAGES = {  # answers with files, parts of pages, redirects, and pages that need no session
     "load/",
     "now/",
+    "observed/",
     "cases/<int:pk>/flags/",
     "cases/<int:pk>/weeks/",
     "compare/charts/<slug:name>/",

@@ -58,6 +58,7 @@ LIST = ["sort", "columns", "page", "format"]
 PAGES = {  # and their parameters
     "/": ["hours"],
     "/load/": ["hours", "format"],
+    "/observed/": ["server", "format"],
     "/tour/": [],
     "/tour/mailbox/": [],
     "/tour/mailbox/x/": [],
@@ -96,6 +97,7 @@ PAGES = {  # and their parameters
     "/incidents/": ["page"],
     "/incidents/impact/": ["filesystem", "last", *RANGE],
     "/incidents/impact/mds1/times/": ["filesystem", "last", *RANGE],
+    "/incidents/impact/mds1/queue/": ["at", "kind", "key", "format", *RANGE],
     "/incidents/{incident}/": ["format"],
     "/compare/": COMPARISON,
     "/compare/charts/boxes/": COMPARISON,
