@@ -40,7 +40,8 @@ WAITS = {  # of intervals between two reads of a server's statistics, without ov
 }
 MIN_CALM_INTERVALS = 20  # of a known baseline
 COSTLIEST = 2  # mean time of a principal's operations / that of the busiest principal's
-CAUSE_SHARE = 0.4  # of the work above usual: a group with less is not known to be the cause
+CAUSE_SHARE = 0.4  # of the work above usual: an owner with less is not known to be the cause
+PART_SHARE = 0.2  # of it: a group with less is a small part of the cause
 CALM_WINDOWS = 12  # before a slow interval: they show the usual work of each principal
 
 _KIND = ("server", "service", "opcode")
@@ -238,7 +239,8 @@ def by_window(
     The *excess* of a principal is its work above that of calm windows. If all excess of a slow
     window arrives at once, the waiting is in proportion to its square. So without a group that
     sent the share s of the excess, others would have waited ``1 - (1 - s)^2`` less. A group with
-    less than `CAUSE_SHARE` is not known to be the cause: it has no impact.
+    less than `PART_SHARE` has no impact, nor one whose owner has less than `CAUSE_SHARE`: it is not
+    known to be the cause.
 
     Args:
         windows: columns of `WINDOWS`, of one server: slow windows and calm ones.
@@ -291,7 +293,8 @@ def _excesses(
 def _of_groups(slow: pl.DataFrame, kind: str, owner: str) -> pl.DataFrame:
     """Return the impact of the groups of a kind; an owner's own waiting is none of it."""
     parties = slow.with_columns(party=pl.coalesce(owner, "source", "principal"))
-    own = parties.group_by("start", "party").agg(pl.sum(*_OF_OTHERS))
+    own = parties.group_by("start", "party").agg(pl.sum(*_OF_OTHERS), owned_us=pl.sum("excess_us"))
+    owned_share = pl.col("owned_us") / pl.col("all_excess_us")
     share = pl.col("excess_us") / pl.col("all_excess_us")
     spared = 1 - (1 - share) ** 2
     return (
@@ -301,8 +304,8 @@ def _of_groups(slow: pl.DataFrame, kind: str, owner: str) -> pl.DataFrame:
             pl.sum("work_us", "excess_us"),
             pl.first("all_work_us", "all_excess_us", *(f"{name}_all" for name in _OF_OTHERS)),
         )
-        .filter(share >= CAUSE_SHARE)
         .join(own, on=["start", "party"])
+        .filter(owned_share >= CAUSE_SHARE, share >= PART_SHARE)
         .with_columns(pl.col(f"{name}_all") - pl.col(name) for name in _OF_OTHERS)
         .with_columns(
             **{name: spared * pl.col(f"{name}_all") for name in ("impact_us", "outside_us")},

@@ -11,6 +11,7 @@ from ioportal.analysis.impact_estimate import (
     CAUSE_SHARE,
     COSTLIEST,
     MIN_CALM_INTERVALS,
+    PART_SHARE,
 )
 from ioportal.analysis.load_ramp import MAX_BINS, MIN_RANGE, MIN_VALUES
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
@@ -27,7 +28,7 @@ from ioportal.analysis.replay.harm import (
     YOUNG_S,
 )
 from ioportal.analysis.replay.impact import DEFINITION
-from ioportal.analysis.replay.server import FULL_SHARE, TYPICAL
+from ioportal.analysis.replay.server import CHANCE, FULL_SHARE, TYPICAL
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.analysis.usual import MIN_SAME_NAME
 
@@ -274,8 +275,8 @@ queues. The page of a queue shows by second how long requests waited, with and w
    around seconds in which requests waited longer in the queue than they were handled.
 2. *Capacity*: the mean work in a second inside the queues of the day before, without values that
    differ by more than {TYPICAL:.0%} from their median. Usual times do not fit every mix of
-   requests. But in a queue the server works at its capacity, so the work there is corrected by up
-   to {TYPICAL:.0%}.
+   requests. But in a queue the server works at its capacity, so the work there is corrected if it
+   differs by {CHANCE:.0%} to {TYPICAL:.0%}.
 3. *Wishes*: a sender whose clients have as many requests at a full server as they may send waits
    for answers, so its requests show the pace of the server. They move to the beginning of this
    spell: at the sender's rate before, or all at once if it sent less. A full server does at least
@@ -292,7 +293,7 @@ queues. The page of a queue shows by second how long requests waited, with and w
    without which others would be spared less than {MIN_SPARED:.0%} of their waiting.
 7. *Several causes*: of two storms that each block the server, removing one spares little. The
    impact is at least what the group alone adds to the waiting of those with less than
-   {MIN_WORK:.0%} of the work.
+   {MIN_WORK:.0%} of the work, if that is {MIN_SPARED:.0%} of their waiting with it.
 
 A queue that has not drained is judged when it is {YOUNG_S:g} s old. It has drained if the
 requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its length after its end are known. Parts of a
@@ -421,8 +422,9 @@ In each window of 10 s, impact follows from who sent more than usual:
 
 1. *Excess*: the work of a principal above its mean of the last {CALM_WINDOWS} windows in the hour
    before the slow interval that were not slow. Without such windows, all of it.
-2. *Cause*: a group with at least {CAUSE_SHARE:.0%} of all excess. A group with less is not known to
-   be the cause, and has no impact.
+2. *Cause*: an owner with at least {CAUSE_SHARE:.0%} of all excess is known to be the cause. Of the
+   owner's groups, those with at least {PART_SHARE:.0%} of it have impact. Owners are users; of
+   projects and campaigns, projects.
 3. *Impact*: ``1 - (1 - s)^2`` of the waiting of others, where *s* is the group's share of the
    excess. Waiting in a queue grows with the square of the requests that arrive at once.
 

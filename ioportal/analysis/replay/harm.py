@@ -187,6 +187,21 @@ def by_queue(
         yield queue, _of_queue(demand, flow, queue, groups, owner=owner, capacity_s=per_step_s)
 
 
+def _heavy(members: Bools, work_s: Floats) -> Bools:
+    """Return the senders of large groups; a wide group counts only with much work of its own.
+
+    Args:
+        members: of each large group; shape (groups, senders).
+        work_s: of each sender.
+    """
+    heavy = np.zeros(members.shape[1], dtype=bool)
+    for group in sorted(members, key=np.count_nonzero):
+        light = group & ~heavy
+        if work_s[light].sum() >= MIN_WORK * work_s.sum():
+            heavy |= light
+    return heavy
+
+
 def _of_queue(
     demand: Demand,
     flow: Flow,
@@ -209,7 +224,7 @@ def _of_queue(
     part = Flow(work_s[:, active], flow.limit[active])
     request_s = demand.request_s[active]
     members = np.array([groups[n].members[active] for n in large])
-    calm: Bools = np.logical_not(members).all(axis=0)
+    calm = ~_heavy(members, of_sender[active])
     of_owner = np.bincount(owner[active], of_sender[active])[owner[active]]
     mine_s = members @ of_sender[active]
     others = np.array([~groups[n].own[active] for n in large])
@@ -218,56 +233,64 @@ def _of_queue(
     scenarios = np.concatenate([everyone, np.atleast_2d(calm), ~members, calm | members])
     calm_others = others & calm
     counted = np.concatenate([others, calm_others])
-    sums, each = [], []  # of others: with all, without the large, without each group, with it alone
+    sums, each = [], []  # of others with all, of calm others with all, ...
     for step, of_each in waiting(part, request_s, capacity_s, scenarios):
         sums.append(
             [
                 others @ step[0],
-                calm_others @ step[1],
-                *np.split((step[2:] * counted).sum(axis=1), 2),
+                calm_others @ step[0],
+                calm_others @ step[1],  # without the heavy
+                *np.split((step[2:] * counted).sum(axis=1), 2),  # without each group, with it alone
             ]
         )
         each.append(of_each)
-    with_all, with_calm, without, alone = np.moveaxis(np.array(sums) * demand.width_s, 1, 0)
+    with_all, of_calm, with_calm, without, alone = np.moveaxis(
+        np.array(sums) * demand.width_s, 1, 0
+    )
     one_s = np.array(each) * demand.width_s
+    most = MOST_SCALE if queue.has_backlog else 1.0
     found = []
     for row, n in enumerate(large):
         since = int(np.argmax(work_s[:, groups[n].members].sum(axis=1) > 0))
-        waited = with_all[since:, row].sum()
-        spared = (with_all - without)[since:, row]
-        added = (alone - with_calm)[since:, row]
-        is_alone = bool(added.sum() > spared.sum())
-        if is_alone:
-            spared = np.minimum(added, with_all[since:, row])
         rows = slice(queue.first + since, queue.end)
+        best = None
+        for is_alone, who, waits, rest, replayed in (
+            (False, others[row], with_all, without, with_all),
+            (True, calm_others[row], alone, with_calm, of_calm),
+        ):
+            spared = (waits - rest)[since:, row]
+            if spared.sum() <= 0 or spared.sum() < MIN_SPARED * waits[since:, row].sum():
+                continue
+            measured_s = demand.waited_s[rows][:, active[who]].sum()
+            spared *= min(measured_s / replayed[since:, row].sum(), most)
+            if spared.sum() > (best[1].sum() if best else 0):
+                best = is_alone, spared, who
+        if best is None:
+            continue
+        is_alone, spared, who = best
         took_s, usual_s, counted_s = (
-            table[rows][:, active[others[row]]]
+            table[rows][:, active[who]]
             for table in (demand.waited_s, demand.work_s, demand.counted_s)
         )
-        measured_s = took_s.sum()
-        most = MOST_SCALE if queue.has_backlog else 1.0
-        spared *= min(measured_s / waited, most) if waited > 0 else 0.0
         total = spared.sum()
-        if total <= 0 or total < MIN_SPARED * measured_s:
-            continue
         gained = np.maximum(spared, 0)
-        parts = np.array([members[row], ~(members[row] | others[row]), others[row]])
+        parts = np.array([members[row], ~(members[row] | who), who])
         curves = Curves(
             queue,
             since,
             is_alone,
             part.work_s @ parts.T,
-            (part.work_s / request_s) @ others[row],
+            (part.work_s / request_s) @ who,
             one_s[:, [0, 2 + row]],
-            demand.waited_s[steps][:, active[others[row]]].sum(axis=1),
-            active[others[row]],
+            demand.waited_s[steps][:, active[who]].sum(axis=1),
+            active[who],
         )
         found.append(
             Harm(
                 n,
                 Queue(rows.start, rows.stop, queue.has_backlog),
                 gained * (total / gained.sum()),
-                float(counted_s.sum() / measured_s),
+                float(counted_s.sum() / took_s.sum()),
                 work_s[since:, groups[n].members].sum(axis=1),
                 work_s[since:].sum(axis=1),
                 (took_s + usual_s).sum(axis=1),

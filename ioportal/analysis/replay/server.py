@@ -22,6 +22,7 @@ AT_LIMIT = 0.5  # of the limit of requests in flight
 _BUSIEST = 98  # percentile of the work of steps
 _BUSY_SHARE = 0.5  # of it: slow steps with less are blocked, not busy
 _FEWEST_STEPS = 3
+CHANCE = 0.03  # of the work of a busy step
 TYPICAL = 0.15  # difference from the median of the steps inside queues, relative
 _QUANTILE = 1.96  # of 95 % intervals
 _LIMIT_PERCENTILE = 90
@@ -81,7 +82,7 @@ def at_capacity(demand: Demand, capacity_s: float) -> Demand:
     """Return a demand whose work inside queues is in proportion to the time that it took.
 
     A busy server works at its capacity. If it did more or less work, usual times do not fit its mix
-    of requests: up to `TYPICAL`, the work of the queue's steps is corrected.
+    of requests: from `CHANCE` to `TYPICAL`, the work of the queue's steps is corrected.
 
     Args:
         demand: the demand of a server.
@@ -95,7 +96,8 @@ def at_capacity(demand: Demand, capacity_s: float) -> Demand:
         return demand
     steps = np.arange(len(served_s))
     nearest = shown[np.abs(steps[:, None] - shown).argmin(axis=1)]
-    factor = np.where(is_queue, capacity_s / served_s[nearest], 1.0)[:, None]
+    is_other = is_queue & (np.abs(served_s[nearest] / capacity_s - 1) > CHANCE)
+    factor = np.where(is_other, capacity_s / served_s[nearest], 1.0)[:, None]
     return replace(demand, work_s=demand.work_s * factor, served_s=demand.served_s * factor)
 
 
