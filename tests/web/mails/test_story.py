@@ -25,8 +25,8 @@ SENT, LATER = at("12:09:30"), at("12:30")
 CONFIRMED = SENT + timedelta(days=6)
 REQUEST = (
     "Please run at most 4 of these jobs in parallel (20 ran in parallel). They then do at most 20% "
-    "of the server's work, and other users hardly notice. Solved when other users lose less than "
-    "10 s in any five minutes."
+    "of the server's work (together below 1,000 metadata operations a second), and other users "
+    "hardly notice. Solved when other users lose less than 10 s in any five minutes."
 )
 EFFECT = (
     "metadata operations fell 4.00\N{MULTIPLICATION SIGN} (± <0.1 %), "
