@@ -134,10 +134,13 @@ class Estimate:
 
     def slowdowns(self, criteria: SlownessCriteria | None = None) -> list[Slowdown]:
         """Return the intervals in which the server left its baseline, worst first."""
-        return slow_intervals(self._times(*self._span), criteria)
+        return slow_intervals(self._times.filter(pl.col("start") >= self._span[0]), criteria)
 
-    def _times(self, start: datetime, end: datetime) -> pl.DataFrame:
-        return impact_estimate.times(self._waits, self.baseline, (start, end))
+    @cached_property
+    def _times(self) -> pl.DataFrame:
+        """The times of requests, with those before the span."""
+        start, end = self._span
+        return impact_estimate.times(self._waits, self.baseline, (start - _CALM, end))
 
     @cached_property
     def slow_windows(self) -> pl.DataFrame:
@@ -152,11 +155,9 @@ class Estimate:
     @cached_property
     def impact(self) -> Impacts:
         """The impact in all slow windows."""
-        start, end = self._span
-        times = self._times(start - _CALM, end)
         impacts, members = [], []
         for slow, windows in self._slow.items():
-            calm = calm_windows(times, slow.start, CALM_WINDOWS)
+            calm = calm_windows(self._times, slow.start, CALM_WINDOWS)
             before = self._windows(calm[0], calm[-1] + WINDOW) if calm else windows.clear()
             rows = pl.concat([windows, before.filter(pl.col("start").is_in(calm))])
             groups = principal_windows.members(windows)
