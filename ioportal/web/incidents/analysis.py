@@ -71,7 +71,7 @@ class PrincipalImpact:
 
 @dataclass(frozen=True)
 class GroupImpact:
-    """Load and impact of a user, a project or an application."""
+    """Load and impact of a group of jobs."""
 
     kind: str
     name: Name
@@ -354,7 +354,7 @@ class ImpactAnalysis:
 
     @cached_property
     def groups(self) -> list[GroupImpact]:
-        """Users, projects and applications with most impact; for staff."""
+        """Groups of jobs with most impact; for staff."""
         if not (self._user.is_staff and self._result):
             return []
         rows = self._result.impact.groups.rows(named=True)
