@@ -6,12 +6,10 @@ TOLERANCE = 0.05
 def impact_s(rows):
     """Return the impact of a group."""
     first = next(n for n, row in enumerate(rows) if row["group_work_s"] > 0)
-    with_s, without_s = (
-        sum(waits(rows, present)[first:])
-        for present in (("group", "rest", "others"), ("rest", "others"))
-    )
+    senders = ["blocking", "group", "rest", "others"]
+    all_s, with_s, without_s = (sum(waits(rows, senders[n:])[first:]) for n in range(3))
     measured_s = sum(row["measured_wait_s"] for row in rows[first:])
-    return (with_s - without_s) * min(measured_s / with_s, 2)
+    return (with_s - without_s) * min(measured_s / all_s, 2)
 
 
 def waits(rows, present):

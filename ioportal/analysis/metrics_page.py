@@ -312,15 +312,16 @@ queue.
 The CSV of a queue's page has a row for each second. Work is in seconds of an idle server.
 
 1. For each row: *pending* = left in the row before + `group_work_s` + `rest_work_s` +
-   `others_work_s`. *Served* = `capacity_s` / pending, at most 1. *Left* = pending x (1 - served).
+   `others_work_s` + `blocking_work_s`. *Served* = `capacity_s` / pending, at most 1. *Left* =
+   pending x (1 - served).
 2. *Wait* = (left in the row before + left) / 2 / `capacity_s`.
 3. *Others pending* = others left in the row before + `others_work_s`. *Others left* = this x
    (1 - served).
 4. *Others' waiting* = others pending x served x wait / mean work of a request (the sum of
    `others_work_s` / the sum of `others_requests`).
-5. Sum it from the first row with `group_work_s` above 0 on: *with*. Repeat steps 1 to 5 without
-   `group_work_s`: *without*.
-6. Impact = (with - without) x the sum of `measured_wait_s` of the same rows / with, where the last
+5. Sum it from the first row with `group_work_s` above 0 on: *all*. Repeat steps 1 to 5 without
+   `blocking_work_s`: *with*. Repeat them also without `group_work_s`: *without*.
+6. Impact = (with - without) x the sum of `measured_wait_s` of the same rows / all, where the last
    factor is at most 2. It differs from `impact_s` + `outside_s` in the JSON by less than 5 %.
 
 ### Shares and usual times

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Curves:
             no group with much of the queue's work.
         arriving_s: work that arrives: of the group, of the rest, and of others.
         requests: requests of others that arrive.
-        one_s: how long a request waits, with all and without the group.
+        one_s: how long a request waits, with and without the group.
         measured_s: measured waiting of others.
         others: indices of the senders that are others.
     """
@@ -202,6 +202,57 @@ def _heavy(members: Bools, work_s: Floats) -> Bools:
     return heavy
 
 
+class _Groups(NamedTuple):
+    """The large groups of a queue; columns: its active senders.
+
+    Args:
+        members: the senders of each group.
+        others: those whose waiting counts for it.
+        calm: those of no large group; shape (senders,).
+    """
+
+    members: Bools
+    others: Bools
+    calm: Bools
+
+
+class _Question(NamedTuple):
+    """What a group adds to the waiting of some others; arrays by step of the queue.
+
+    Args:
+        alone: see `Curves`.
+        others: the active senders whose waiting counts.
+        all_s: their waiting with all senders, by the replay.
+        with_s: the same with the group.
+        without_s: without it.
+        one_s: how long a request waits, with and without it.
+    """
+
+    alone: bool
+    others: Bools
+    all_s: Floats
+    with_s: Floats
+    without_s: Floats
+    one_s: Floats
+
+    def spared_s(self, measured_s: Floats, since: int, most: float) -> Floats:
+        """Return the waiting that the others would have been spared; 0: by a bystander.
+
+        Args:
+            measured_s: measured waiting of the active senders, by step.
+            since: the step of the group's first work.
+            most: largest ratio of measured and replayed waiting.
+        """
+        spared = (self.with_s - self.without_s)[since:]
+        gained: Floats = np.maximum(spared, 0)
+        share = spared.sum() / self.with_s[since:].sum() if gained.any() else 0.0
+        if share < MIN_SPARED:
+            return np.zeros_like(gained)
+        scale = min(measured_s[since:, self.others].sum() / self.all_s[since:].sum(), most)
+        factor: float = spared.sum() / gained.sum() * scale
+        return gained * factor
+
+
 def _of_queue(
     demand: Demand,
     flow: Flow,
@@ -212,90 +263,112 @@ def _of_queue(
     capacity_s: float,
 ) -> list[Harm]:
     steps = slice(queue.first, queue.end)
-    work_s = flow.work_s[steps]
-    of_sender = work_s.sum(axis=0)
-    total_s = of_sender.sum()
+    active = np.flatnonzero(flow.work_s[steps].any(axis=0))
+    part = Flow(flow.work_s[steps][:, active], flow.limit[active])
+    of_sender = part.work_s.sum(axis=0)
+    least_s = MIN_WORK * of_sender.sum()
     large = [
-        n for n, group in enumerate(groups) if of_sender[group.members].sum() >= MIN_WORK * total_s
+        n for n, group in enumerate(groups) if of_sender[group.members[active]].sum() >= least_s
     ]
-    if not large or total_s <= 0:
+    if not large or not len(active):
         return []
-    active = np.flatnonzero(of_sender > 0)
-    part = Flow(work_s[:, active], flow.limit[active])
-    request_s = demand.request_s[active]
     members = np.array([groups[n].members[active] for n in large])
-    calm = ~_heavy(members, of_sender[active])
-    of_owner = np.bincount(owner[active], of_sender[active])[owner[active]]
-    mine_s = members @ of_sender[active]
+    of_owner = np.bincount(owner[active], of_sender)[owner[active]]
     others = np.array([~groups[n].own[active] for n in large])
-    others &= of_owner <= BUSIER_TIMES * mine_s[:, None]
-    everyone = np.ones((1, len(active)), dtype=bool)
-    scenarios = np.concatenate([everyone, np.atleast_2d(calm), ~members, calm | members])
-    calm_others = others & calm
-    counted = np.concatenate([others, calm_others])
-    sums, each = [], []  # of others with all, of calm others with all, ...
-    for step, of_each in waiting(part, request_s, capacity_s, scenarios):
-        sums.append(
-            [
-                others @ step[0],
-                calm_others @ step[0],
-                calm_others @ step[1],  # without the heavy
-                *np.split((step[2:] * counted).sum(axis=1), 2),  # without each group, with it alone
-            ]
-        )
-        each.append(of_each)
-    with_all, of_calm, with_calm, without, alone = np.moveaxis(
-        np.array(sums) * demand.width_s, 1, 0
+    others &= of_owner <= BUSIER_TIMES * (members @ of_sender)[:, None]
+    of_groups = _Groups(members, others, ~_heavy(members, of_sender))
+    request_s = demand.request_s[active]
+    waited_s, usual_s, counted_s = (
+        table[steps][:, active] for table in (demand.waited_s, demand.work_s, demand.counted_s)
     )
-    one_s = np.array(each) * demand.width_s
     most = MOST_SCALE if queue.has_backlog else 1.0
     found = []
-    for row, n in enumerate(large):
-        since = int(np.argmax(work_s[:, groups[n].members].sum(axis=1) > 0))
-        rows = slice(queue.first + since, queue.end)
-        best = None
-        for is_alone, who, waits, rest, replayed in (
-            (False, others[row], with_all, without, with_all),
-            (True, calm_others[row], alone, with_calm, of_calm),
-        ):
-            spared = (waits - rest)[since:, row]
-            if spared.sum() <= 0 or spared.sum() < MIN_SPARED * waits[since:, row].sum():
-                continue
-            measured_s = demand.waited_s[rows][:, active[who]].sum()
-            spared *= min(measured_s / replayed[since:, row].sum(), most)
-            if spared.sum() > (best[1].sum() if best else 0):
-                best = is_alone, spared, who
-        if best is None:
+    asked_of = _questions(part, request_s, of_groups, capacity_s=capacity_s, width_s=demand.width_s)
+    for n, mine, questions in zip(large, members, asked_of, strict=True):
+        since = int(np.argmax(part.work_s[:, mine].any(axis=1)))
+        answers = [each.spared_s(waited_s, since, most) for each in questions]
+        asked, spared_s = max(zip(questions, answers, strict=True), key=lambda pair: pair[1].sum())
+        if not spared_s.any():
             continue
-        is_alone, spared, who = best
-        took_s, usual_s, counted_s = (
-            table[rows][:, active[who]]
-            for table in (demand.waited_s, demand.work_s, demand.counted_s)
-        )
-        total = spared.sum()
-        gained = np.maximum(spared, 0)
-        parts = np.array([members[row], ~(members[row] | who), who])
-        curves = Curves(
-            queue,
-            since,
-            is_alone,
-            part.work_s @ parts.T,
-            (part.work_s / request_s) @ who,
-            one_s[:, [0, 2 + row]],
-            demand.waited_s[steps][:, active[who]].sum(axis=1),
-            active[who],
-        )
+        who = asked.others
+        blocking = ~(of_groups.calm | mine) & asked.alone
+        parts = np.array([mine, ~(mine | who | blocking), who, blocking])
+        took_s = waited_s[since:, who]
         found.append(
             Harm(
                 n,
-                Queue(rows.start, rows.stop, queue.has_backlog),
-                gained * (total / gained.sum()),
-                float(counted_s.sum() / took_s.sum()),
-                work_s[since:, groups[n].members].sum(axis=1),
-                work_s[since:].sum(axis=1),
-                (took_s + usual_s).sum(axis=1),
-                usual_s.sum(axis=1),
-                curves,
+                Queue(queue.first + since, queue.end, queue.has_backlog),
+                spared_s,
+                float(counted_s[since:, who].sum() / took_s.sum()),
+                part.work_s[since:, mine].sum(axis=1),
+                part.work_s[since:].sum(axis=1),
+                (took_s + usual_s[since:, who]).sum(axis=1),
+                usual_s[since:, who].sum(axis=1),
+                Curves(
+                    queue,
+                    since,
+                    asked.alone,
+                    part.work_s @ parts.T,
+                    (part.work_s / request_s) @ who,
+                    asked.one_s,
+                    waited_s[:, who].sum(axis=1),
+                    active[who],
+                ),
             )
         )
     return found
+
+
+def _questions(
+    flow: Flow, request_s: Floats, groups: _Groups, *, capacity_s: float, width_s: float
+) -> list[tuple[_Question, _Question]]:
+    """Replay a queue, and return what can be asked of each group.
+
+    Args:
+        flow: the work of the active senders in the queue.
+        request_s: work of a request of each.
+        groups: the large groups.
+        capacity_s: work of the server in a step.
+        width_s: width of a step.
+    """
+    members, others, calm = groups
+    everyone = np.ones((1, len(calm)), dtype=bool)
+    scenarios = np.concatenate([everyone, calm[None], ~members, calm | members])
+    calm_others = others & calm
+    sums, each = [], []
+    for step, of_each in waiting(flow, request_s, capacity_s, scenarios):
+        without, alone = np.split(step[2:], 2)
+        sums.append(
+            [
+                others @ step[0],
+                (others * without).sum(axis=1),
+                calm_others @ step[0],
+                (calm_others * alone).sum(axis=1),
+                calm_others @ step[1],
+            ]
+        )
+        each.append(of_each)
+    of_all, without, of_calm, alone, with_calm = np.moveaxis(np.array(sums) * width_s, 1, 0)
+    one_s = np.moveaxis(np.array(each) * width_s, 1, 0)
+    without_one_s, alone_one_s = np.split(one_s[2:], 2)
+    return [
+        (
+            _Question(
+                alone=False,
+                others=others[n],
+                all_s=of_all[:, n],
+                with_s=of_all[:, n],
+                without_s=without[:, n],
+                one_s=np.array([one_s[0], without_one_s[n]]),
+            ),
+            _Question(
+                alone=True,
+                others=calm_others[n],
+                all_s=of_calm[:, n],
+                with_s=alone[:, n],
+                without_s=with_calm[:, n],
+                one_s=np.array([alone_one_s[n], one_s[1]]),
+            ),
+        )
+        for n in range(len(members))
+    ]

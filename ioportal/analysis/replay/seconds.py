@@ -19,11 +19,12 @@ SECONDS = {  # by second; work: usual time of requests
     "group_work_s": pl.Float64(),  # that arrives, of the group
     "rest_work_s": pl.Float64(),  # of senders whose waiting is no harm of the group
     "others_work_s": pl.Float64(),
+    "blocking_work_s": pl.Float64(),  # of other groups that block the server, too: left out
     "others_requests": pl.Float64(),
     "capacity_s": pl.Float64(),  # work that the server does
     "measured_wait_s": pl.Float64(),  # of others' requests that arrived
-    "wait_s": pl.Float64(),  # of one request, by the replay
-    "wait_without_s": pl.Float64(),  # the same without the group
+    "wait_s": pl.Float64(),  # of one request, by the replay, with the group
+    "wait_without_s": pl.Float64(),  # without it
     "spared_s": pl.Float64(),  # of others' waiting: the harm
 }
 
@@ -38,15 +39,15 @@ def by_second(demand: Demand, harm: Harm, capacity_s: float) -> pl.DataFrame:
     """
     curves = harm.curves
     steps = range(curves.queue.first, curves.queue.end)
-    work = dict(zip(("group", "rest", "others"), curves.arriving_s.T, strict=True))
+    work = dict(zip(("group", "rest", "others", "blocking"), curves.arriving_s.T, strict=True))
     columns: dict[str, Any] = {
         "start": [time_of(demand, step) for step in steps],
         **{f"{who}_work_s": amounts for who, amounts in work.items()},
         "others_requests": curves.requests,
         "capacity_s": np.full(len(steps), capacity_s),
         "measured_wait_s": curves.measured_s,
-        "wait_s": curves.one_s[:, 0],
-        "wait_without_s": curves.one_s[:, 1],
+        "wait_s": curves.one_s[0],
+        "wait_without_s": curves.one_s[1],
         "spared_s": np.concatenate([np.zeros(curves.since), harm.spared_s]),
     }
     return pl.DataFrame({name: columns[name] for name in SECONDS}, SECONDS)

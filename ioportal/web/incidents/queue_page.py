@@ -78,7 +78,7 @@ class QueuePage:
         start, end = self.window.start, self.window.end
         wanted = None if at else group
         found = cached(
-            "queue-2",  # to be changed with `Queue`
+            "queue-3",  # to be changed with `Queue`
             (server.pk, start, end, at, wanted),
             lambda: queues.find(server.pk, start, end, at=at, group=wanted),
         )
@@ -150,7 +150,9 @@ class QueuePage:
     @cached_property
     def charts(self) -> list[StepsChart]:
         """What a request waits, and the work that arrives; the first only if visible."""
-        others = pl.col("rest_work_s") + pl.col("others_work_s")
+        others = pl.sum_horizontal(
+            pl.col(f"{who}_work_s") for who in ("rest", "others", "blocking")
+        )
         kinds = {
             _WITH: pl.col("wait_s"),
             _WITHOUT: pl.col("wait_without_s"),
@@ -165,6 +167,9 @@ class QueuePage:
             **kinds,
         )
         labels = {_WITH: "all senders", _WITHOUT: f"without {self.group}", _GROUP: self.group}
+        if self.alone:
+            calm = "those who do not block the server"
+            labels |= {_WITH: f"{self.group} and {calm}", _WITHOUT: calm}
         span = TimeRange(self.queue.start, self.queue.end)
 
         def chart(name: str, title: str, unit: str, about: str, *shown: str) -> StepsChart:
