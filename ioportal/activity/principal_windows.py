@@ -63,7 +63,7 @@ def members(windows: pl.DataFrame) -> pl.DataFrame:
 def principal_name(principal: PrincipalKey) -> str:
     """Return the name of a principal in replays."""
     kind, key = principal
-    return f"{kind}:{key}"
+    return f"{kind:d}:{key}"
 
 
 def principal_key(principal: str) -> PrincipalKey:

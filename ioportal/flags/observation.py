@@ -201,7 +201,7 @@ def _subjects(
     by_kind: dict[int, list[int]] = defaultdict(list)
     for kind, key in principals:
         by_kind[kind].append(key)
-        subjects[kind, key].add((Subject.HOST, f"{kind}:{key}"))
+        subjects[kind, key].add((Subject.HOST, principal_windows.principal_name((kind, key))))
     members = job_groups.members(by_kind[Principal.JOB])
     for name, *texts in members.select("principal", *_JOB_GROUPS).iter_rows():
         job = principal_windows.principal_key(name)
@@ -217,6 +217,7 @@ def _subjects(
     processes = SourceJobId.objects.filter(pk__in=by_kind[Principal.PROCESS])
     for key, text in processes.values_list("pk", "text"):
         if (uid := process_names.uid_of(text)) is not None:
-            all_of_user = f"{Principal.PROCESS:d}:{process_names.key_of_uid(uid)}"
+            key_of_user = process_names.key_of_uid(uid)
+            all_of_user = principal_windows.principal_name((Principal.PROCESS, key_of_user))
             subjects[int(Principal.PROCESS), key].add((Subject.HOST, all_of_user))
     return subjects

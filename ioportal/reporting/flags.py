@@ -190,7 +190,7 @@ def about_principals(principals: Iterable[PrincipalKey]) -> Q:
     """Return the condition for flags about any of some principals."""
     listed = list(principals)
     jobs = [key for kind, key in listed if kind == Principal.JOB]
-    senders = [f"{kind}:{key}" for kind, key in listed]
+    senders = list(map(principal_windows.principal_name, listed))
     return Q(job__in=jobs) | Q(subject_kind=Subject.HOST, subject__in=senders)
 
 

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.activity.job_groups import Application, Campaign
+from ioportal.activity.principal_windows import principal_name
 from ioportal.jobs.models import Job
 from ioportal.site import process_names
 from ioportal.site.models import Filesystem, Nid, SourceJobId
@@ -120,10 +121,10 @@ def host_subjects(texts: Collection[str]) -> dict[str, str]:
     keys = dict(stored.values_list("pk", "text"))
     uids = {text: uid for text in keys.values() if (uid := process_names.uid_of(text)) is not None}
     keys |= {process_names.key_of_uid(uid): text for text, uid in uids.items()}
-    processes = {f"{Principal.PROCESS:d}:{key}": text for key, text in keys.items()}
+    processes = {principal_name((Principal.PROCESS, key)): text for key, text in keys.items()}
     nids = Nid.objects.filter(Q(node__name__in=texts) | Q(text__in=texts))
     hosts = nids.values_list("pk", Coalesce("node__name", "text"))
-    return processes | {f"{kind:d}:{key}": text for key, text in hosts for kind in HOSTS}
+    return processes | {principal_name((kind, key)): text for key, text in hosts for kind in HOSTS}
 
 
 def job_group_name(kind: str, text: str) -> Name:

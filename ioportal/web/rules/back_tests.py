@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
+from ioportal.activity.principal_windows import principal_key, principal_name
 from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
 from ioportal.reporting.principals import HOSTS, job_group_name, process_names_of
@@ -110,20 +111,20 @@ def _groups(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 def _hosts(subjects: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Return the names of processes, hosts and their jobs; the subjects are kind and key."""
-    principals = [tuple(map(int, subject.split(":"))) for subject in subjects]
+    principals = list(map(principal_key, subjects))
     keys = {kind: [key for other, key in principals if other == kind] for kind in Principal}
     hosts = Nid.objects.filter(pk__in=[key for kind in HOSTS for key in keys[kind]])
     return {
         **{
-            f"{Principal.JOB}:{key}": (f"job {text}", address)
+            principal_name((Principal.JOB, int(key))): (f"job {text}", address)
             for key, (text, address) in _jobs(map(str, keys[Principal.JOB])).items()
         },
         **{
-            f"{Principal.PROCESS}:{key}": (name.text, "")
+            principal_name((Principal.PROCESS, key)): (name.text, "")
             for key, name in process_names_of(keys[Principal.PROCESS]).items()
         },
         **{
-            f"{kind}:{pk}": (f"host {text}{addition}", "")
+            principal_name((kind, pk)): (f"host {text}{addition}", "")
             for pk, text in hosts.values_list("pk", Coalesce("node__name", "text"))
             for kind, addition in HOSTS.items()
         },
