@@ -35,6 +35,8 @@ numbered AS (
 )
 SELECT server_id, kind, principal_id, min(start), max(start) + %(width)s,
     (sum(impact_us) / 1e6)::float8, coalesce(sum(outside_us) / 1e6, 0)::float8,
+    coalesce(sum(others_us - others_usual_us) / 1e6, 0)::float8,
+    (array_agg(start ORDER BY impact_us DESC, start))[1],
     (sum(others_us) / nullif(sum(others_usual_us), 0))::float8,
     max(others_us::float8 / nullif(others_usual_us, 0)),
     coalesce(sum(work_us) / nullif(sum(all_work_us), 0), 0)::float8,
@@ -57,6 +59,8 @@ class Episode(NamedTuple):
     end: datetime  # of the last window with impact
     impact_s: float  # extra wait of other users
     outside_s: float  # extra wait of pings and of requests outside jobs
+    waited_s: float  # time of others' requests above usual, whoever caused it
+    worst_at: datetime  # start of the window of 10 s with the largest impact
     mean_times: float | None  # time of others' requests / usual; None: unknown
     worst_times: float | None  # the same in the worst window of 10 s
     share: float  # of the server's work in its windows

@@ -24,6 +24,16 @@ WHERE w.filesystem_id = %(filesystem)s AND w.target_id <> 0 AND w.basis <> %(TOT
     AND (w.start >= %(start)s OR w."end" = %(end)s)
 """).format(operations=metadata_operations("w"))
 
+# A poll interval counts in proportion to its part in the range.
+_OPERATIONS = sql.SQL("""
+SELECT sum({operations} * extract(epoch FROM least(w."end", %(end)s) - greatest(w.start, %(start)s))
+    / extract(epoch FROM w."end" - w.start))::float8
+FROM telemetry_iowindow w
+WHERE w.job_id = %(job)s AND w.job_id <> 0 AND w.filesystem_id = %(filesystem)s
+    AND w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" > w.start
+    AND w.start >= %(earliest)s AND w.start < %(end)s AND w."end" > %(start)s
+""").format(operations=metadata_operations("w"))
+
 # Statistics are computed at intervals: windows that arrived later are not part of them.
 _COUNTED_UNTIL = sql.SQL("""
 SELECT coalesce(min(start) FILTER (WHERE total > counted), max("end"))
@@ -38,18 +48,28 @@ FROM (
 
 def job_share(job: int, filesystem: int, start: datetime, end: datetime) -> float | None:
     """Return a job's part of all metadata operations in [start, end]; None: not known any more."""
+    return _of_job(_SHARE, job, filesystem, (end - _LONGEST_POLL, start, end))
+
+
+def rate(job: int, filesystem: int, start: datetime, end: datetime) -> float | None:
+    """Return a job's metadata operations a second in [start, end); None: not known."""
+    operations = _of_job(_OPERATIONS, job, filesystem, (start - _LONGEST_POLL, start, end))
+    return None if operations is None else operations / (end - start).total_seconds()
+
+
+def _of_job(
+    query: sql.Composed, job: int, filesystem: int, times: tuple[datetime, datetime, datetime]
+) -> float | None:
     values: dict[str, Any] = {
         "job": job,
         "filesystem": filesystem,
-        "start": start,
-        "end": end,
-        "earliest": end - _LONGEST_POLL,
+        **dict(zip(("earliest", "start", "end"), times, strict=True)),
         "TOTAL": IoWindow.Basis.TOTAL.value,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_SHARE, values)
-        [[share]] = cursor.fetchall()
-    return None if share is None else float(share)
+        cursor.execute(query, values)
+        [[result]] = cursor.fetchall()
+    return result  # type: ignore[no-any-return]  # a float
 
 
 def counted_until(jobs: list[int]) -> datetime | None:

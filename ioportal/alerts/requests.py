@@ -9,7 +9,6 @@ from ioportal.analysis.rules.rule import HARM_SHARE
 from ioportal.reporting.formatting import lowered, percent
 
 _NOTABLE = 0.01  # share of a server from which it matters how many jobs run at a time
-_MEAN = "(mean of five minutes)"
 _TARGET = f"{HARM_SHARE:.0%}"
 
 
@@ -26,7 +25,8 @@ class Load:
         is_ceiling: whether values below the threshold are flagged.
         has_ended: whether all of them have ended.
         share: of one job in the server's work while others waited; None: nobody did, or unknown.
-        rate: metadata operations a second of one job in its peak five minutes; None: unknown.
+        rate: what one job sent a second while others waited; None: unknown.
+        counted: what the rate counts.
         capacity: requests a second that the server can serve; None: unknown.
         at_once: how many of the jobs ran at the same time.
         goal: what solves it, with the threshold as ``{}``; "": the measure beyond the threshold.
@@ -41,6 +41,7 @@ class Load:
     has_ended: bool = False
     share: float | None = None
     rate: float | None = None
+    counted: str = "metadata operations"
     capacity: float | None = None
     at_once: int = 1
     goal: str = ""
@@ -66,10 +67,12 @@ def _run_fewer(load: Load, parallel: int) -> str:
         "one of these jobs at a time" if parallel == 1 else f"{parallel} of these jobs in parallel"
     )
     limit = _harmless_rate(load)
-    rate = f" (together below {limit:,.0f} metadata operations a second)" if limit else ""
+    was_lower = limit and load.rate and load.rate * load.at_once <= limit
+    rate = f" (together below {limit:,.0f} {load.counted} a second)" if limit else ""
     return (
-        f"Please run at most {many} ({load.at_once:,} ran in parallel). They then do at "
-        f"most {_TARGET} of the server's work{rate}, and other users hardly notice. {_goal(load)}"
+        f"Please run at most {many} ({load.at_once:,} ran in parallel). They then do at most "
+        f"{_TARGET} of the server's work{'' if was_lower else rate}, and other users hardly "
+        f"notice. {_goal(load)}"
     )
 
 
@@ -77,27 +80,28 @@ def _slow_down(load: Load, share: float) -> str:
     these, them, each = (
         ("this job", "it", "its") if load.is_of_one_job else ("these jobs", "them", "each job's")
     )
-    alone = "it" if load.is_of_one_job else "one of them alone"
-    slower = "it" if load.is_of_one_job else "each of them"
     limit = _harmless_rate(load)
-    work, bound = f"{alone} did {percent(share, 0)}% of the server's work", _TARGET
     if limit and load.rate and load.rate > limit:
+        capacity = f"{coarse(load.capacity or 0):,.0f} a second"
         change = (
-            f"reduce {each} metadata operations from {load.rate:,.0f} to below {limit:,.0f} a "
-            f"second {_MEAN}"
+            f"reduce {each} {load.counted} from {load.rate:,.0f} to below {limit:,.0f} a second. "
+            f"That is {_TARGET} of what the server can do ({capacity}); other users then hardly "
+            "notice."
         )
-        capacity = f"about {coarse(load.capacity or 0):,.0f} a second"
-        bound = f"{_TARGET} of the server's capacity ({capacity})"
     else:
-        change = f"make {slower} slower"
-        if load.rate:
-            work += f", at up to {load.rate:,.0f} metadata operations a second {_MEAN}"
+        alone = "it" if load.is_of_one_job else "one of them alone"
+        slower = "it" if load.is_of_one_job else "each of them"
+        rate = f" with {load.rate:,.0f} {load.counted} a second" if load.rate else ""
+        change = (
+            f"make {slower} slower: {alone} did {percent(share, 0)}% of the server's work{rate}. "
+            f"Below {_TARGET}, other users hardly notice."
+        )
     first = (
         f"Before you run {these} again, please"
         if load.has_ended
         else f"Please stop or throttle {these}. Before you run {them} again,"
     )
-    return f"{first} {change}: {work}. Below {bound}, other users hardly notice. {_goal(load)}"
+    return f"{first} {change} {_goal(load)}"
 
 
 def _harmless_rate(load: Load) -> float | None:

@@ -5,8 +5,7 @@ Everything is limited to what the recipient may see.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from ioportal.alerts import requests
 from ioportal.alerts.decide import Policy
 from ioportal.alerts.requests import Load
 from ioportal.analysis import remedies
+from ioportal.analysis.populations import coarse
 from ioportal.analysis.rules.evidence import PEAK_SPAN
 from ioportal.analysis.rules.rule import HARM_S
 from ioportal.charts import images
@@ -51,16 +51,15 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.episodes import Episode
     from ioportal.analysis.remedies import Remedy
     from ioportal.flags.models import FlagQuerySet
     from ioportal.reporting.cases import CaseSummary
+    from ioportal.reporting.harm_texts import Harm
 
 LISTED_JOBS = 10
 _LISTED_KINDS = 3
 _MAX_JOBS = 1_000  # the heaviest, of a group's flag
 _PER_NODE = "metadata_operations_per_node"
-_SHORTEST = timedelta(seconds=10)  # of a run with a rate
 _NOBODY = 0  # no stored user has this key
 _FREQUENT = 0.05  # share of the operations from which a kind is named
 _LONG_S = 900  # of a job whose start can be told from its work
@@ -89,43 +88,31 @@ class Topic:
         """When the worst finding was complete: a group's is repeated for days after its cause."""
         if self._worst.job_id:
             return self._worst.until
-        return self._episode.end if self._episode else self._worst.since
+        return self._harm.end if self._harm else self._worst.since
 
     @cached_property
     def why(self) -> str:
         """Why it matters to others."""
         if self._waited_s < HARM_S:
             return f"{_SERVER}{self._peak_in_words}"
-        estimated = " (estimated, mostly within a factor of 4)" if self._is_estimated else ""
+        worst = visible(self.summary.harm_in_words)
+        if worst and self.summary.figures.flags == 1:
+            return worst
         until = ""
         if self._running and self._complete:
             until = f" until {timezone.localtime(max(self._complete.values())):%H:%M:%S %Z}"
         waited = (
-            f"Without {self._these_jobs}, other users would have waited "
-            f"{total_waiting(self._waited_s)} less for their files{until}{estimated}."
+            f"Without {self._these_jobs}, other users' requests would have waited about "
+            f"{total_waiting(coarse(self._waited_s))} less in total{until}."
         )
-        episode = self._episode
-        if episode is None:
-            return waited
-        outside = (
-            f" Pings and requests outside jobs, which are no users' files, waited another "
-            f"{total_waiting(episode.outside_s)}."
-            if episode.outside_s >= 1
-            else ""
-        )
-        worst = episode_texts.interval(episode.start, episode.end)
-        return (
-            f"{waited} In the worst episode, {worst}, their requests "
-            f"took {episode_texts.times(episode)}. Meanwhile {self._these_jobs} did "
-            f"{percent(episode.share, 0)}% of the server's work.{outside}"
-        )
+        return f"{waited} {worst}".strip()
 
     @property
     def _peak_in_words(self) -> str:
-        if self._peak is None or self._peak.share is None:
+        if self._peak_share is None:
             return ""
         who = "this job" if self._is_one_job else "the worst of these jobs"
-        share = percent(self._peak.share, 0)
+        share = percent(self._peak_share, 0)
         return f" At its peak, {who} did {share}% of all metadata operations on {self._place}."
 
     @cached_property
@@ -136,7 +123,7 @@ class Topic:
     @property
     def _load(self) -> Load:
         """The load of the worst flag's jobs on the server, as far as it is known."""
-        flag, peak = self._worst, self._peak
+        flag, harm = self._worst, self._harm
         return Load(
             self._measure_title,
             self._in_words(flag),
@@ -146,7 +133,8 @@ class Topic:
             is_ceiling=self._is_ceiling,
             has_ended=bool(self._jobs["has_ended"].all()),
             share=self._share_of_a_job if self._waited_s >= HARM_S else None,
-            rate=peak.rate if peak else None,
+            rate=self._rate_of_a_job,
+            counted="metadata RPCs" if harm and harm.address else "metadata operations",
             capacity=self._capacity,
             at_once=self._at_once,
             goal=self._goal,
@@ -156,32 +144,49 @@ class Topic:
     def _share_of_a_job(self) -> float | None:
         """The share of one job in the server's work while others waited; None: unknown."""
         share = self._worst.numbers.get("impact_share")
-        if self._episode:
-            share = self._episode.share
+        if self._harm:
+            share = self._harm.share
         if share is None:
-            return self._peak.share if self._peak else None
-        return float(share) / (1 if self._worst.job else self._at_once or 1)
+            return self._peak_share
+        return float(share) / self._parallel
+
+    @property
+    def _rate_of_a_job(self) -> float | None:
+        """What one job sent a second while others waited; None: unknown."""
+        harm, job = self._harm, self._worst.job_id
+        if harm is None:
+            return None
+        if harm.rate is not None:
+            return harm.rate / self._parallel
+        return (
+            job_operations.rate(job, harm.server.filesystem_id, harm.start, harm.end)
+            if job
+            else None
+        )
+
+    @property
+    def _parallel(self) -> int:
+        """The number of jobs of which the worst flag has the sum."""
+        return 1 if self._worst.job_id else self._at_once or 1
 
     @property
     def _capacity(self) -> float | None:
         """The requests a second that the server of the waiting can serve; None: unknown."""
-        if self._episode:
-            server = Server.objects.get(pk=self._episode.server_id)
-            return server_capacities.requests_per_s(server)
+        if self._harm:
+            return server_capacities.requests_per_s(self._harm.server, self._harm.end)
         servers = Server.objects.filter(filesystem=self.case.filesystem, kind=Server.Kind.MDS)
         match list(servers[:2]):
             case [server]:
                 return server_capacities.requests_per_s(server)
         return None  # of several, any may be the one
 
-    @cached_property
-    def _episode(self) -> Episode | None:
-        return episode_texts.worst(self._worst)
+    @property
+    def _harm(self) -> Harm | None:
+        return self.summary.harm
 
     @cached_property
-    def _peak(self) -> _Peak | None:
-        """The peak of the worst flag's job; None: unknown."""
-        return _peak(self._worst.job_id) if self._worst.job_id else None
+    def _peak_share(self) -> float | None:
+        return _peak_share(self._worst.job_id) if self._worst.job_id else None
 
     @property
     def _is_one_job(self) -> bool:
@@ -440,43 +445,17 @@ class Topic:
     def _complete(self) -> dict[int, datetime]:
         return latest_data.complete_until()
 
-    @property
-    def _is_estimated(self) -> bool:
-        return bool(
-            self._worst.numbers.get("impact_is_estimated")
-            or (self._jobs["impact_is_estimated"] > 0).any()
-        )
 
+def _peak_share(job: int) -> float | None:
+    """Return a job's part of all metadata operations on its filesystem in its peak five minutes.
 
-@dataclass(frozen=True)
-class _Peak:
-    """The most metadata operations of a job within five minutes.
-
-    Args:
-        rate: a second.
-        share: of all metadata operations on the filesystem in the same interval; None: unknown.
+    None: unknown.
     """
-
-    rate: float
-    share: float | None
-
-
-def _peak(job: int) -> _Peak | None:
-    rows = JobEvidence.objects.select_related("job")
-    row = rows.filter(job=job, peak_operations__gt=0).first()
-    if row is None:
+    figures: Any = JobEvidence.objects.filter(job=job, peak_operations__gt=0).first()
+    if figures is None or not figures.filesystem_id:
         return None
-    figures: Any = row
-    operations, end = figures.peak_operations, figures.peak_operations_at
-    place, start = row.filesystem_id, end - PEAK_SPAN
-    share = job_operations.job_share(job, place, start, end) if place else None
-    return _Peak(operations / _within_run(row.job, start, end).total_seconds(), share)
-
-
-def _within_run(job: Job, start: datetime, end: datetime) -> timedelta:
-    """Return how long a job ran within a range in which it was counted."""
-    first, last = max(job.started_at or start, start), min(job.ended_at or end, end)
-    return max(last - first, _SHORTEST)
+    end = figures.peak_operations_at
+    return job_operations.job_share(job, figures.filesystem_id, end - PEAK_SPAN, end)
 
 
 def _total(values: pl.Series) -> float:

@@ -13,6 +13,7 @@ from ioportal.analysis.impact_estimate import (
     MIN_CALM_INTERVALS,
     PART_SHARE,
 )
+from ioportal.analysis.impact_estimate import PRECISION as ESTIMATE_PRECISION
 from ioportal.analysis.load_ramp import MAX_BINS, MIN_RANGE, MIN_VALUES
 from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.analysis.populations import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNERS
@@ -27,8 +28,9 @@ from ioportal.analysis.replay.harm import (
     OPEN_SHARE,
     YOUNG_S,
 )
-from ioportal.analysis.replay.impact import DEFINITION
+from ioportal.analysis.replay.impact import DEFINITION, PRECISION
 from ioportal.analysis.replay.server import CHANCE, FULL_SHARE, TYPICAL
+from ioportal.analysis.rules.rule import HARM_SHARE
 from ioportal.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.analysis.usual import MIN_SAME_NAME
 
@@ -345,8 +347,7 @@ the share of RPCs with a known baseline is shown.
 ### Episodes
 
 An *episode* of a group at a server is the time from its first to its last window with impact, with
-pauses of up to {_SLOWNESS.max_pause.seconds // 60} minutes. Pages, mails and tickets quote the same
-figures of it, always with its interval:
+pauses of up to {_SLOWNESS.max_pause.seconds // 60} minutes. Its figures:
 
 - *extra wait of others*: its impact, in seconds;
 - *mean over the episode*: the time of others' RPCs, from arrival to end, over the usual time of as
@@ -355,15 +356,39 @@ figures of it, always with its interval:
 - *share of work while slow*: the group's part of the work in these windows.
 
 Windows without impact have no figures and do not count. While an episode continues, its interval
-ends with the latest complete window with impact; once it is over, its figures no longer change. A
-flag, a case and a mail quote the episode with the largest impact of the (worst) flag's job, host or
-group. The home page quotes, for each server, the user, process or host with the largest impact in
+ends with the latest complete window with impact; once it is over, its figures no longer change. The
+home page quotes, for each server, the user, process or host with the largest impact in
 the five minutes before the end of the evaluated data, with its worst episode that reaches these
 five minutes, and the job that causes at least 80 % of its impact; episodes are followed for a day
 back. *Evaluated until* is the end of the data that these figures include: windows that await
 attribution or evaluation come later. Older than two minutes, they leave the state unknown. The
 ratio of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals)
 is of all RPCs, the cause's own included.
+
+### Impact in words
+
+The mail about a case, its page, the page of its flag and the texts of tickets have the same
+sentences. They are about the worst queue of the (worst) flag's job, host or group:
+
+- *server, from, to*: on a traced server, the queue with the largest impact within ten minutes of
+  the worst window; elsewhere, or once its seconds have expired, the episode with the largest
+  impact.
+- *share*: the part of the work in the queue, or in the windows of the episode with impact.
+- *impact*, with two significant digits, and its interval. In simulated sets, whose harm is known,
+  7 in 8 of the measured values were within a factor of {PRECISION:g} (docs/performance.md, "Flag
+  quality"), and 4 in 5 of the estimated ones within a factor of {ESTIMATE_PRECISION:g}. The
+  interval is from impact / factor to impact x factor, or to what the requests of these users waited
+  above usual, if that is less. The interval of the server's capacity is narrower than such errors,
+  so it is not used.
+- *not counted*: pings, requests of system daemons, and requests without a job id.
+- *in all slow intervals*: the impact in all episodes of the flag, if it is more than 1.1 times that
+  of the queue.
+
+A mail asks for less than {HARM_SHARE:.0%} of the server's capacity: the knee on the page of its
+capacity; without one, what its queues of the day before show; otherwise the registered capacity.
+This limit is the same for all storms. The rate next to it is that of the job in the same queue
+or episode, in RPCs (traces) or metadata operations (job_stats) a second; of a group, it is divided
+by the jobs that ran at the same time.
 
 ### Under observation
 

@@ -21,7 +21,7 @@ from ioportal.flags.cases import severity
 from ioportal.flags.episodes import principal
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.jobs.models import Job
-from ioportal.reporting import episode_texts
+from ioportal.reporting import harm_texts
 from ioportal.reporting.contacts import contacts
 from ioportal.reporting.flag_values import in_words, measured, threshold_in_words, title_of, unit_of
 from ioportal.reporting.flags import about_principals, severity_reason, subject_name
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.flags.models import CaseQuerySet, FlagQuerySet
     from ioportal.reporting.contacts import Contact
+    from ioportal.reporting.harm_texts import Harm
 
 TREND_SPAN = timedelta(days=7)
 _LISTED = 10
@@ -113,9 +114,18 @@ class CaseSummary:
         return in_words(self.worst, self.worst.measure, self.figures.total)
 
     @cached_property
-    def episode(self) -> str:
-        """The worst episode of its impact in words; "": it is not known."""
-        return episode_texts.of_flag(self.worst) if self.worst else ""
+    def harm(self) -> Harm | None:
+        """The harm of its worst flag; None: it is not known."""
+        return harm_texts.of_flag(self.worst) if self.worst else None
+
+    @property
+    def harm_in_words(self) -> str:
+        """The harm of its worst flag in words; "": it is not known."""
+        if not (self.worst and self.harm):
+            return ""
+        job = self.worst.job
+        subject = f"job {job.display_id}" if job else self.subject.text
+        return self.harm.in_words(subject, harm_texts.pronoun(self.worst))
 
     @cached_property
     def severity_reason(self) -> str:
@@ -153,8 +163,8 @@ class CaseSummary:
             lines.append(f"Total: {self.total}")
         if self.worst:
             lines.append(f"Highest: {measured(self.worst)}")
-            if self.episode:
-                lines.append(f"Worst episode: {self.episode}")
+            if self.harm:
+                lines.append(self.harm_in_words)
             lines.append(self.worst.advice)
         return "\n".join(lines)
 

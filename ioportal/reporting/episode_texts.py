@@ -1,4 +1,4 @@
-"""Episodes of impact in words: the same figures and names on pages, in mails and in tickets."""
+"""Episodes of impact in words."""
 
 from __future__ import annotations
 
@@ -6,38 +6,12 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from ioportal.flags.episodes import episodes_of
-from ioportal.reporting.formatting import percent, significant
+from ioportal.reporting.formatting import significant
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.activity.episodes import Episode
-    from ioportal.flags.models import Flag
-
-_MIN_S = 1  # impact below is not mentioned
-
-
-def worst(flag: Flag) -> Episode | None:
-    """Return the episode of a flag with the largest impact; None: it is not known."""
-    return next((each for each in episodes_of(flag) if each.impact_s >= _MIN_S), None)
-
-
-def of_flag(flag: Flag) -> str:
-    """Return a flag's worst episode in words; "": it is not known."""
-    episode = worst(flag)
-    return in_words(episode) if episode else ""
-
-
-def in_words(episode: Episode) -> str:
-    """Return an episode with its interval, its waiting and its two ratios."""
-    estimated = " (estimated)" if episode.is_estimated else ""
-    return (
-        f"{interval(episode.start, episode.end)}: others waited "
-        f"{significant(episode.impact_s)} s longer in total{estimated}. "
-        f"Their requests took {times(episode)}. Meanwhile "
-        f"{percent(episode.share, 0)}% of the server's work was from this cause."
-    )
 
 
 def times(episode: Episode) -> str:

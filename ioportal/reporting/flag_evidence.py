@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ioportal.flags.episodes import episodes_of
 from ioportal.flags.models import FlagEvent
 from ioportal.reporting import flags
 from ioportal.reporting.flag_values import in_words, threshold_in_words, title_of
@@ -75,7 +74,7 @@ def facts(summary: FlagSummary, user: User) -> dict[str, Any]:
         "thresholds": flag.thresholds,
         "scope": flag.scope,
         "suppression_reasons": flag.suppression_reasons,
-        "impact_s": sum(episode.impact_s for episode in episodes_of(flag)),
+        "impact_s": sum(episode.impact_s for episode in summary.episodes),
         "events": [
             {
                 "at": event.at,

@@ -13,11 +13,11 @@ from ioportal.activity import job_groups, principal_windows
 from ioportal.analysis.metrics import Source
 from ioportal.analysis.rules import RULES
 from ioportal.analysis.rules.rule import GROUPS, Subject
-from ioportal.flags.episodes import principal
+from ioportal.flags.episodes import episodes_of, principal
 from ioportal.flags.lifecycle import abuse_reason
 from ioportal.flags.models import Flag
 from ioportal.jobs.models import Job
-from ioportal.reporting import episode_texts
+from ioportal.reporting import harm_texts
 from ioportal.reporting.flag_values import in_words, measured, threshold_in_words, title_of, unit_of
 from ioportal.reporting.principals import Name, job_group_name, named
 from ioportal.telemetry.models import Principal
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
+    from ioportal.activity.episodes import Episode
     from ioportal.activity.impact_totals import ImpactTotal
     from ioportal.activity.top_consumers import PrincipalKey
     from ioportal.flags.models import FlagQuerySet
@@ -85,6 +86,17 @@ class FlagSummary:
         """Why it is less or more severe than its rule; "": it is neither."""
         return severity_reason(self.flag)
 
+    @cached_property
+    def episodes(self) -> list[Episode]:
+        """Its episodes of impact, largest first."""
+        return episodes_of(self.flag)
+
+    @cached_property
+    def harm(self) -> str:
+        """Its harm in words; "": it is not known."""
+        harm = harm_texts.of_flag(self.flag, self.episodes)
+        return harm.in_words(self.subject.text, harm_texts.pronoun(self.flag)) if harm else ""
+
     @property
     def is_running(self) -> bool:
         """Whether its job is running."""
@@ -104,8 +116,8 @@ class FlagSummary:
         if job:
             lines.append(f"{job.cluster}, user {job.owner}, {job.node_count} nodes")
         lines.append(f"{title_of(flag, flag.measure)}: {measured(flag)}")
-        if episode := episode_texts.of_flag(flag):
-            lines.append(f"Worst episode: {episode}")
+        if self.harm:
+            lines.append(self.harm)
         lines.append(flag.advice)
         return "\n".join(lines)
 

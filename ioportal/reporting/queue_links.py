@@ -1,4 +1,4 @@
-"""Addresses of the pages of queues."""
+"""Queues of metadata servers, and the addresses of their pages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,34 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from ioportal.activity import queues
+from ioportal.studies.cache import cached
+
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ioportal.activity.queues import Queue
     from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.site.models import Server
+
+
+def find(
+    server: Server, window: TimeRange, group: tuple[str, str] | None, at: datetime | None = None
+) -> Queue | None:
+    """Return the queue of an address, as `queues.find` does; it is served again once.
+
+    Args:
+        server: a metadata server.
+        window: the analysed range.
+        group: kind and key in a replay of the group whose impact counts; None: any.
+        at: a time in the queue; None: any.
+    """
+    wanted = None if at else group
+    return cached(
+        "queue-4",  # to be changed with `Queue`
+        (server.pk, window.start, window.end, at, wanted),
+        lambda: queues.find(server.pk, window.start, window.end, at=at, group=wanted),
+    )
 
 
 def address(

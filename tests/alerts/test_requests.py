@@ -16,31 +16,30 @@ GOAL = "other users lose less than {} in any five minutes"
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950, capacity=5_210, goal=GOAL),
             "Please stop or throttle this job. Before you run it again, reduce its metadata "
-            "operations from 4,950 to below 1,000 a second (mean of five minutes): it did 99% of "
-            "the server's work. Below 20% of the server's capacity (about 5,200 a second), other "
-            "users hardly notice. Solved when other users lose less than 10 s in any five minutes.",
+            "operations from 4,950 to below 1,000 a second. That is 20% of what the server can do "
+            "(5,200 a second); other users then hardly notice. Solved when other users lose less "
+            "than 10 s in any five minutes.",
             id="one job alone does too much",
         ),
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.6, rate=4_950, capacity=5_210, has_ended=True),
             "Before you run this job again, please reduce its metadata operations from 4,950 to "
-            "below 1,000 a second (mean of five minutes): it did 60% of the server's work. Below "
-            "20% of the server's capacity (about 5,200 a second), other users hardly notice. "
-            "Target: extra wait below 10 s.",
+            "below 1,000 a second. That is 20% of what the server can do (5,200 a second); other "
+            "users then hardly notice. Target: extra wait below 10 s.",
             id="an equal storm next to others has the same limit",
         ),
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950),
             "Please stop or throttle this job. Before you run it again, make it slower: it did 99% "
-            "of the server's work, at up to 4,950 metadata operations a second (mean of five "
-            "minutes). Below 20%, other users hardly notice. Target: extra wait below 10 s.",
+            "of the server's work with 4,950 metadata operations a second. Below 20%, other users "
+            "hardly notice. Target: extra wait below 10 s.",
             id="without a capacity, only what is known",
         ),
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.9, rate=900, capacity=5_000),
             "Please stop or throttle this job. Before you run it again, make it slower: it did 90% "
-            "of the server's work, at up to 900 metadata operations a second (mean of five "
-            "minutes). Below 20%, other users hardly notice. Target: extra wait below 10 s.",
+            "of the server's work with 900 metadata operations a second. Below 20%, other users "
+            "hardly notice. Target: extra wait below 10 s.",
             id="costly operations at a low rate",
         ),
         pytest.param(
@@ -63,6 +62,13 @@ GOAL = "other users lose less than {} in any five minutes"
             "most 20% of the server's work (together below 1,000 metadata operations a second), "
             "and other users hardly notice. Target: extra wait below 10 s.",
             id="too many at once, with the limit of all storms on this server",
+        ),
+        pytest.param(
+            Load(**WAIT, share=0.06, at_once=12, rate=50, capacity=5_210),
+            "Please run at most 3 of these jobs in parallel (12 ran in parallel). They then do at "
+            "most 20% of the server's work, and other users hardly notice. Target: extra wait "
+            "below 10 s.",
+            id="too many at once, whose costly operations were fewer than the limit",
         ),
         pytest.param(
             Load(**WAIT, share=0.15, at_once=2),

@@ -60,7 +60,7 @@ class Curves:
         alone: whether the harm is what the group alone adds to the waiting of the calm, who are in
             no group with much of the queue's work.
         arriving_s: work that arrives: of the group, of the rest, and of others.
-        requests: requests of others that arrive.
+        requests: requests that arrive, as in `arriving_s`.
         one_s: how long a request waits, with and without the group.
         measured_s: measured waiting of others.
         others: indices of the senders that are others.
@@ -309,7 +309,7 @@ def _of_queue(
                     since,
                     asked.alone,
                     part.work_s @ parts.T,
-                    (part.work_s / request_s) @ who,
+                    (part.work_s / request_s) @ parts.T,
                     asked.one_s,
                     waited_s[:, who].sum(axis=1),
                     active[who],

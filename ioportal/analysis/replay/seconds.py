@@ -21,6 +21,7 @@ SECONDS = {  # by second; work: usual time of requests
     "others_work_s": pl.Float64(),
     "blocking_work_s": pl.Float64(),  # of other groups that block the server, too: left out
     "others_requests": pl.Float64(),
+    "group_requests": pl.Float64(),
     "capacity_s": pl.Float64(),  # work that the server does
     "measured_wait_s": pl.Float64(),  # of others' requests that arrived
     "wait_s": pl.Float64(),  # of one request, by the replay, with the group
@@ -43,7 +44,8 @@ def by_second(demand: Demand, harm: Harm, capacity_s: float) -> pl.DataFrame:
     columns: dict[str, Any] = {
         "start": [time_of(demand, step) for step in steps],
         **{f"{who}_work_s": amounts for who, amounts in work.items()},
-        "others_requests": curves.requests,
+        "others_requests": curves.requests[:, 2],
+        "group_requests": curves.requests[:, 0],
         "capacity_s": np.full(len(steps), capacity_s),
         "measured_wait_s": curves.measured_s,
         "wait_s": curves.one_s[0],

@@ -9,20 +9,16 @@ from urllib.parse import urlencode
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from ioportal.activity.principal_windows import principal_name
-from ioportal.analysis.replay.impact import PRINCIPAL
 from ioportal.analysis.rules.evidence import DAY
 from ioportal.analysis.rules.rule import GROUPS, Subject
 from ioportal.flags import history, latest_data
-from ioportal.flags.episodes import episodes_of
 from ioportal.flags.models import Flag
-from ioportal.reporting import flag_evidence, queue_links
+from ioportal.reporting import flag_evidence, harm_texts, queue_links
 from ioportal.reporting.contacts import contact
 from ioportal.reporting.flag_history import history_chart
 from ioportal.reporting.flags import is_simulated, summaries, with_subjects
 from ioportal.reporting.job_facts import Comparison, statistics_of
 from ioportal.reporting.principals import job_group_filters
-from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server
 from ioportal.web.flags.outlier_histogram import OutlierHistogram
 
@@ -91,9 +87,9 @@ class FlagPage:
         """The similar jobs of an outlier; for staff, as single jobs can be read from it."""
         return OutlierHistogram.for_flag(self.flag) if self._user.is_staff else None
 
-    @cached_property
+    @property
     def _episodes(self) -> list[Episode]:
-        return episodes_of(self.flag)
+        return self.summary.episodes
 
     @property
     def episodes(self) -> list[tuple[Episode, Server, str]]:
@@ -109,26 +105,16 @@ class FlagPage:
         ]
 
     def _queue(self, episode: Episode, server: Server) -> str:
-        """Return the address of an episode's queue; "": it was not traced, or is too long."""
-        if episode.is_estimated or episode.end - episode.start > DAY:
+        """Return the address of an episode's queue; "": it was not traced."""
+        if episode.is_estimated:
             return ""
-        kind = self.flag.subject_kind
-        group = (
-            (kind, self.flag.subject)
-            if kind in GROUPS
-            else (PRINCIPAL, principal_name(episode.principal))
-        )
-        return queue_links.address(server.name, TimeRange(episode.start, episode.end), group)
+        group = harm_texts.group(self.flag, episode)
+        return queue_links.address(server.name, harm_texts.around(episode), group)
 
     @property
     def more_episodes(self) -> int:
         """Number of episodes beyond those."""
         return max(0, len(self._episodes) - _LISTED_EPISODES)
-
-    @property
-    def impact_s(self) -> float:
-        """Its total impact."""
-        return sum(episode.impact_s for episode in self._episodes)
 
     @cached_property
     def comparison(self) -> Comparison | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.http import Http404
 
-from ioportal.activity import queues
 from ioportal.analysis.populations import coarsened, hidden_sums
 from ioportal.analysis.replay.impact import DEFINITION
 from ioportal.analysis.replay.seconds import SECONDS
@@ -18,7 +17,6 @@ from ioportal.charts.timelines import Chart, Style
 from ioportal.reporting import queue_links
 from ioportal.reporting.time_ranges import TimeRange, moment
 from ioportal.reporting.timelines import StepsChart
-from ioportal.studies.cache import cached
 from ioportal.web.incidents import queue_rows
 from ioportal.web.incidents.analysis import default_range, selected_range
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from ioportal.web.incidents.queue_rows import QueueRow
 
 _WITH, _WITHOUT, _GROUP, _OTHERS, _CAPACITY = "with", "without", "group", "others", "capacity"
-_OWN = ("group_work_s", "capacity_s")  # columns without figures of others
+_OWN = ("group_work_s", "group_requests", "capacity_s")  # columns without figures of others
 _TOKENS = {
     _WITH: "--series-2",
     _WITHOUT: "--series-1",
@@ -75,13 +73,7 @@ class QueuePage:
         text, kind, key = (query.get(name, "") for name in ("at", "kind", "key"))
         at = moment(text) if text else None
         group = (kind, key) if kind and key else None
-        start, end = self.window.start, self.window.end
-        wanted = None if at else group
-        found = cached(
-            "queue-3",  # to be changed with `Queue`
-            (server.pk, start, end, at, wanted),
-            lambda: queues.find(server.pk, start, end, at=at, group=wanted),
-        )
+        found = queue_links.find(server, self.window, group, at)
         if found is None:
             raise Http404(
                 f"No queue of {server.name} with a group at this time, or its seconds have expired."

@@ -7,76 +7,20 @@ from django.contrib.auth.models import User
 
 from ioportal.activity import incidents
 from ioportal.activity.models import Incident
-from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.analysis.populations import coarse
 from ioportal.site.models import Server
 from ioportal.telemetry.coverage import Interval
-from tests import by_hand, loading
-from tests.logs import Run, at, rpc, sacct
+from tests import by_hand, served
+from tests.logs import at
 from tests.web.reading import csv_of, json_of, words_of
 
 QUERY = "?start=2017-07-05T12:09Z&end=2017-07-05T12:12Z"
-EACH_S = 0.05  # for which a request occupies the server
-USUAL_S, SERVICE_US = 0.0001, 80
-
-
-def queue(*senders):
-    """Return arrival, NID and time at the server of each request, in seconds after 12:10.
-
-    Each sender is a tuple (NID, requests a second, seconds).
-    """
-    arrivals = sorted(
-        (n / rate, nid) for nid, rate, seconds in senders for n in range(rate * seconds)
-    )
-    free, served = 0.0, []
-    for arrival, nid in arrivals:
-        free = max(free, arrival) + EACH_S
-        served.append((arrival, nid, free - EACH_S - arrival + USUAL_S))
-    return served
-
-
-ALICE, BOB = ("1@gni", 37, 20), ("2@gni", 3, 60)
-CROWD = [(f"{n}@gni", 1, 60) for n in range(3, 15)]  # twelve jobs of four users
-ALONE, CROWDED = "12:10", "12:20"  # times of storms: with bob alone, and with the crowd
 MINUTE = timedelta(minutes=1)
-WITH, WITHOUT = queue(ALICE, BOB), queue(BOB)
-BOB_WAITED_S, SPARED_S = (
-    sum(took - USUAL_S for _, nid, took in of if nid == BOB[0]) - (others or 0)
-    for of, others in (
-        (WITH, 0),
-        (WITH, sum(took - USUAL_S for _, _, took in WITHOUT)),
-    )
-)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _storm(module_site, module_logs):
-    runs = sacct(
-        Run("77", nodes="n1", user="alice", submit="08:00", start="09:00"),
-        Run("78", nodes="n2", user="bob", submit="08:00", start="09:00"),
-        *(
-            Run(
-                f"{100 + n}",
-                nodes=f"n{n}",
-                user=f"u{n % 4}",
-                project="ENG1",
-                submit="08:00",
-                start="09:00",
-            )
-            for n in range(3, 15)
-        ),
-    )
-    loading.ingest("sacct", module_logs("jobs", runs), cluster="anvil")
-    calm = [
-        rpc(at("12:10") - timedelta(seconds=10 * n), "2@gni", us=(SERVICE_US, 100))
-        for n in range(MIN_BASELINE_WINDOWS + 80, 0, -1)
-    ]
-    storms = [
-        rpc(at(storm) + timedelta(seconds=end), nid, us=(SERVICE_US, round(took * 1e6)))
-        for storm, served in ((ALONE, WITH), (CROWDED, queue(ALICE, *CROWD)))
-        for end, nid, took in sorted((arrival + took, nid, took) for arrival, nid, took in served)
-    ]
-    loading.ingest("rpctrace", module_logs("trace", "\n".join(calm + storms)), server="mds1")
+    served.load(module_logs)
 
 
 @pytest.fixture
@@ -88,9 +32,9 @@ def page(db, as_staff):
 def test_impact_is_what_others_would_have_been_spared(page):
     rows = {row["principal"]: row for row in csv_of(page("&format=csv"))}
 
-    assert float(rows["77 alice"]["impact_s"]) == pytest.approx(SPARED_S, rel=0.1)
+    assert float(rows["77 alice"]["impact_s"]) == pytest.approx(served.SPARED_S, rel=0.1)
     assert float(rows["78 bob"]["impact_s"]) == 0
-    assert float(rows["78 bob"]["suffered_s"]) == pytest.approx(BOB_WAITED_S, rel=0.01)
+    assert float(rows["78 bob"]["suffered_s"]) == pytest.approx(served.BOB_WAITED_S, rel=0.01)
 
 
 def test_a_storm_and_its_own_share_of_the_waiting_are_named(page):
@@ -99,7 +43,7 @@ def test_a_storm_and_its_own_share_of_the_waiting_are_named(page):
     }
 
     alice = groups["user", "alice"]
-    assert alice["impact_s"] == pytest.approx(SPARED_S, rel=0.1)
+    assert alice["impact_s"] == pytest.approx(served.SPARED_S, rel=0.1)
     assert alice["own_share"] > 0.8
     assert not [name for _, name in groups if "bob" in name]
     assert "User alice had the largest impact:" in words_of(page())
@@ -118,7 +62,7 @@ def queues(db, as_staff):
     return fetch
 
 
-@pytest.mark.parametrize("storm", [ALONE, CROWDED])
+@pytest.mark.parametrize("storm", [served.ALONE, served.CROWDED])
 def test_impact_can_be_computed_by_hand_from_the_export_of_a_queue(queues, storm):
     about = json_of(queues(storm, format="json"))
 
@@ -133,7 +77,7 @@ def test_impact_can_be_computed_by_hand_from_the_export_of_a_queue(queues, storm
 
 
 def test_the_page_of_a_queue_has_a_picture_with_and_without_the_group(queues):
-    page = words_of(queues(ALONE))
+    page = words_of(queues(served.ALONE))
 
     assert "Without alice, other users' requests would have waited" in page
     assert "Wait of a request, with and without alice" in page
@@ -143,8 +87,10 @@ def test_the_page_of_a_queue_has_a_picture_with_and_without_the_group(queues):
 def test_users_see_the_queues_of_their_own_groups_as_far_as_others_stay_unknown(
     queues, as_alice, as_bob
 ):
-    crowded, alone = (json_of(queues(storm, as_alice, format="json")) for storm in (CROWDED, ALONE))
-    of_staff = json_of(queues(CROWDED, format="json"))
+    crowded, alone = (
+        json_of(queues(storm, as_alice, format="json")) for storm in (served.CROWDED, served.ALONE)
+    )
+    of_staff = json_of(queues(served.CROWDED, format="json"))
 
     assert crowded["impact_s"] == coarse(of_staff["impact_s"])
     assert [row["wait_s"] for row in crowded["rows"]] == pytest.approx(
@@ -152,19 +98,19 @@ def test_users_see_the_queues_of_their_own_groups_as_far_as_others_stay_unknown(
     )
     assert (alone["impact_s"], alone["share"], alone["waited_s"]) == (None, None, None)
     shown = {name for row in alone["rows"] for name, value in row.items() if value is not None}
-    assert shown == {"start", "group_work_s", "capacity_s"}
-    assert queues(CROWDED, as_bob).status_code == 404
-    assert queues(CROWDED, as_bob, key="u1").status_code == 404
+    assert shown == {"start", "group_work_s", "group_requests", "capacity_s"}
+    assert queues(served.CROWDED, as_bob).status_code == 404
+    assert queues(served.CROWDED, as_bob, key="u1").status_code == 404
     for group in ({"kind": "project", "key": "PHY12"}, {"kind": "campaign", "key": "PHY12:relax"}):
-        assert queues(CROWDED, as_bob, **group).status_code == 200
-        assert queues(CROWDED, as_alice, **group).status_code == 404
+        assert queues(served.CROWDED, as_bob, **group).status_code == 200
+        assert queues(served.CROWDED, as_alice, **group).status_code == 404
 
 
 def test_a_part_of_others_that_is_a_single_user_is_hidden(queues, client):
     """Her waiting is no harm of a user with less than half of her work: a sum of its own."""
     client.force_login(User.objects.create(username="u1"))
 
-    rows = json_of(queues(CROWDED, client, key="u1", format="json"))["rows"]
+    rows = json_of(queues(served.CROWDED, client, key="u1", format="json"))["rows"]
 
     assert {row["rest_work_s"] for row in rows} == {row["wait_s"] for row in rows} == {None}
     assert any(row["group_work_s"] for row in rows)
@@ -182,11 +128,11 @@ def test_a_part_of_others_that_is_a_single_user_is_hidden(queues, client):
     ],
 )
 def test_what_is_no_queue_is_not_found(queues, query):
-    assert queues(ALONE, **query).status_code == 404
+    assert queues(served.ALONE, **query).status_code == 404
 
 
 def test_an_incident_lists_its_queues_to_the_users_who_caused_them(as_alice, as_charlie, as_staff):
-    start = at(CROWDED)
+    start = at(served.CROWDED)
     storm = Incident.objects.create(
         server=Server.objects.get(name="mds1"), start=start, end=start + 2 * MINUTE
     )
@@ -218,7 +164,7 @@ def test_a_server_shows_the_capacity_of_its_queues_next_to_the_registered_one(as
 
     low, high = (export[f"capacity_{end}_per_s"] for end in ("low", "high"))
     assert low <= export["capacity_per_s"] <= high
-    assert export["capacity_per_s"] == pytest.approx(1 / EACH_S, rel=0.01)
+    assert export["capacity_per_s"] == pytest.approx(1 / served.EACH_S, rel=0.01)
     assert export["capacity_seconds"] > 30
     assert "In queues 20.0 requests/s 95 % interval 20.0 to 20.0" in page
     assert "Registered 5,000 requests/s" in page

@@ -71,7 +71,7 @@ def test_a_crisis_is_complained_about_confirmed_and_over(crisis, logs, automatic
 
     complaint, thanks, green_light = (words(mail) for _, mail in mails.accepted)
     assert "42,000,000, median 2,100,000 a job (open 100%)" in complaint
-    assert "other users would have waited" in complaint
+    assert "other users' requests would have waited" in complaint
     assert REQUEST in complaint
     assert "It is fixed. 20 slots are 5 now." in thanks
     assert EFFECT + COUNTS in thanks

@@ -1,0 +1,65 @@
+"""Mails about the queue of a traced server: what others waited in it, and who caused it."""
+
+import re
+
+import pytest
+from django.db.models import F
+
+from ioportal.alerts import outbox, planning
+from ioportal.flags.models import Flag
+from ioportal.site.models import UserAccount
+from tests import loading, served
+from tests.web.reading import json_of, text_of, words_of
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _storm(module_site, module_logs):
+    served.load(module_logs)
+    UserAccount.objects.update_or_create(name="alice", defaults={"email": "alice@example.org"})
+    loading.evaluate()
+    Flag.objects.update(opened_at=F("until"))
+
+
+def test_mail_and_pages_name_the_queue_its_cause_and_who_waited(
+    db, automatic, mails, as_staff, as_alice
+):
+    planning.plan()
+    outbox.send_due(10)
+    [(_, mail)] = mails.accepted
+    bodies = [words(mail.get_body([kind]).get_content()) for kind in ("plain", "html")]
+
+    about, low_s, high_s, less_than = re.search(
+        r"85% of the work in a queue of the metadata server mds1, 2017-07-05 12:10:00 to 12:10:44 "
+        r"UTC, was from job 77\. Without it, other users' requests would have waited about "
+        r"([\d,]+) s \(22 minutes\) less \(([\d,]+) s to ([\d,]+) s\)\.",
+        bodies[0],
+    ).group(1, 2, 3, 0)
+    low, figure, high = (float(each.replace(",", "")) for each in (low_s, about, high_s))
+    assert low < served.SPARED_S < high
+    assert figure == pytest.approx(served.SPARED_S, rel=0.05)
+    assert high == pytest.approx(served.BOB_WAITED_S, rel=0.1)  # nobody is spared more
+    request = "reduce its metadata RPCs from 17 to below 4 a second"  # of 1 / served.EACH_S
+    flag = Flag.objects.get()
+    pages = [words_of(as_staff.get(f"/{kind}/{key}/")) for kind, key in places(flag)]
+    for text in (*bodies, *pages, words_of(as_alice.get(f"/cases/{flag.case_id}/"))):
+        assert less_than in text
+    for text in (*bodies, words_of(as_alice.get(f"/cases/{flag.case_id}/"))):
+        assert request in text
+
+    [queue] = re.findall(r'href="(/incidents/impact/mds1/queue/[^"]*)"', flag_page(as_staff, flag))
+    export = json_of(as_staff.get(f"{queue.replace('&amp;', '&')}&format=json"))
+    assert export["impact_s"] == pytest.approx(figure, rel=0.05)
+    assert export["start"] == "2017-07-05T12:10:00+00:00"
+    assert export["share"] == pytest.approx(0.85, abs=0.005)
+
+
+def words(text):
+    return " ".join(re.sub(r"<[^>]*>", " ", text).replace("&#x27;", "'").split())
+
+
+def places(flag):
+    return ("cases", flag.case_id), ("flags", flag.pk)
+
+
+def flag_page(client, flag):
+    return text_of(client.get(f"/flags/{flag.pk}/"))
