@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ioportal.activity.top_consumers import PrincipalKey
 
-_LONGEST = 60  # characters of an application name
+LONGEST_NAME = 60  # characters of an application name
 _SEPARATOR = ":"  # of the user database as well: no user name contains it
 _MEMBERS = sql.SQL("""
 SELECT '{job}:' || id, owner, project, name FROM jobs_job WHERE id = ANY(%s)
@@ -72,7 +72,7 @@ def keys() -> dict[str, pl.Expr]:
     of a campaign is the project and the name. Projects with a colon have no campaigns.
     """
     known = {name: pl.when(pl.col(name) != "").then(name) for name in ("owner", "project")}
-    application = application_name(pl.col("name")).str.head(_LONGEST)
+    application = application_name(pl.col("name")).str.head(LONGEST_NAME)
     named = _SEPARATOR + pl.when(application != "").then(application)
     is_clear = ~pl.col("project").str.contains(_SEPARATOR, literal=True)
     return {

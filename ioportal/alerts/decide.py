@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -105,6 +105,8 @@ class Candidate:
         mailed_value: the value in that mail; 0: the mail does not count for growth.
         discarded_by: the member of staff who discarded that mail; "": nobody.
         bounced_at: when a mail to the address bounced; None: not known.
+        until: its latest data.
+        same_harm: the last mail to the owner about another case with the same harm; None: none.
     """
 
     case: int
@@ -124,6 +126,15 @@ class Candidate:
     mailed_value: float = 0.0
     discarded_by: str = ""
     bounced_at: datetime | None = None
+    until: datetime | None = None
+    same_harm: SameHarm | None = None
+
+
+class SameHarm(NamedTuple):
+    """A mail about another case with the harm of a case."""
+
+    case: int
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -229,6 +240,7 @@ def _withheld(
         *_objections(candidate, silences, policy, now),
         *_inhibited(candidate, everything, policy),
         *_repeated(candidate, policy, now),
+        *_known(candidate, policy, now),
     )
     return reasons[0] if reasons else ""
 
@@ -379,11 +391,10 @@ def _inhibited(
     if candidate.is_about_impact:
         return
     for other in everything:
-        same_place = (other.recipient, other.filesystem) == (
-            candidate.recipient,
-            candidate.filesystem,
-        )
-        if not (other.is_about_impact and same_place):
+        # Impact of groups of jobs is on all filesystems.
+        same_place = other.filesystem in {candidate.filesystem, ""}
+        is_same_owner = other.recipient == candidate.recipient
+        if not (other.is_about_impact and same_place and is_same_owner):
             continue
         if other.state == "acknowledged":
             other = replace(other, state="open")  # noqa: PLW2901
@@ -406,6 +417,17 @@ def _repeated(candidate: Candidate, policy: Policy, now: datetime) -> Iterator[s
         yield f"A mail about it was written on {on}{by}; the next is due after {_days(policy)}."
     elif candidate.value < policy.growth * candidate.mailed_value:
         yield f"It has not grown since the mail of {on}{by}."
+
+
+def _known(candidate: Candidate, policy: Policy, now: datetime) -> Iterator[str]:
+    """Yield the mail about another case with the same harm: of some of the jobs, or of more."""
+    other = candidate.same_harm
+    if other is None:
+        return
+    has_newer_data = candidate.until is None or candidate.until > other.at
+    if now < other.at + policy.repeat or not has_newer_data:
+        on = f"{other.at.astimezone(policy.zone):%Y-%m-%d}"
+        yield f"Case {other.case} is about the same harm; a mail about it was written on {on}."
 
 
 def _days(policy: Policy) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -11,17 +11,19 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Max, Min, Q, Value, When
 
-from ioportal.alerts.decide import Candidate, Mailed, Policy, Silence
+from ioportal.activity.job_groups import LONGEST_NAME, Application
+from ioportal.alerts.decide import Candidate, Mailed, Policy, SameHarm, Silence
 from ioportal.alerts.models import BouncedAddress, MailPolicy, Notification, NotificationCase
 from ioportal.alerts.models import Silence as StoredSilence
 from ioportal.analysis.metrics import Source
-from ioportal.analysis.rules import BY_CODE
+from ioportal.analysis.rules import BY_CODE, RULES
 from ioportal.analysis.rules.rule import Subject
+from ioportal.flags import endings
 from ioportal.flags.models import Case, CaseEvent, Flag
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
     from ioportal.flags.models import CaseQuerySet
@@ -29,10 +31,15 @@ if TYPE_CHECKING:
 _ENDS_WITHIN = timedelta(hours=2)  # of its latest data; others expired
 _FROM_POLICY = {field.name for field in fields(Policy)} - {"zone", "fresh", "growth"}
 _State = Notification.State
-# Findings on jobs end only if they no longer apply.
-ENDED = Q(
-    state=Case.State.RESOLVED, resolved_by="", resolved_at__lt=F("until") + _ENDS_WITHIN
-) & ~Q(subject_kind=Subject.JOB)
+# Findings on jobs end only if they no longer apply. A part of a group is accused instead of it.
+ENDED = (
+    Q(state=Case.State.RESOLVED, resolved_by="", resolved_at__lt=F("until") + _ENDS_WITHIN)
+    & ~Q(subject_kind=Subject.JOB)
+    & ~Q(resolution=endings.NARROWER_GROUP)
+)
+_HARMFUL = {rule.code for rule in RULES if rule.needs_harm}
+_OF_PERSONS = (Subject.JOB, Subject.APPLICATION, Subject.USER)
+_SCOPE = ("rule", "subject_kind", "subject", "application", "filesystem__name")
 
 
 def current_policy() -> Policy:
@@ -91,15 +98,15 @@ def candidates(cases: CaseQuerySet) -> list[Candidate]:
     )
     rows = list(
         cases.order_by("pk").values(
-            *("pk", "rule", "severity", "owner", "opened_at", "filesystem__name"), state_now=state
+            *("pk", "severity", "owner", "opened_at", "since", "until", *_SCOPE), state_now=state
         )
     )
     keys = [row["pk"] for row in rows]
     owners = {row["owner"] for row in rows}
     addresses = dict(UserAccount.objects.filter(name__in=owners).values_list("name", "email"))
     bounced = BouncedAddress.objects.times(addresses.values())
-    figures, last_mails = _figures(keys), _last_mails(keys)
-    return [
+    figures, last_mails, same_harm = _figures(keys), _last_mails(keys), _same_harm(rows)
+    found = [
         _candidate(
             row,
             address := addresses.get(row["owner"], ""),
@@ -109,6 +116,7 @@ def candidates(cases: CaseQuerySet) -> list[Candidate]:
         )
         for row in rows
     ]
+    return [replace(each, same_harm=same_harm.get(each.case)) for each in found]
 
 
 def _figures(cases: list[int]) -> dict[int, tuple[float, timedelta]]:
@@ -174,7 +182,63 @@ def _candidate(
         mailed_value=last["value"] if last and _counts_for_growth(last) else 0.0,
         discarded_by=last["by"] if last and last["state"] == _State.DISCARDED else "",
         bounced_at=bounced_at,
+        until=row["until"],
     )
+
+
+def _same_harm(cases: Sequence[Mapping[str, Any]]) -> dict[int, SameHarm]:
+    """Return the last mail to the owner of each case about another case with the same harm.
+
+    It was written after the harm began. A mail about impact is about every finding on these jobs, a
+    mail about load is about load only.
+    """
+    harmful = [
+        case for case in cases if case["rule"] in _HARMFUL and case["subject_kind"] in _OF_PERSONS
+    ]
+    if not harmful:
+        return {}
+    about = NotificationCase.objects.filter(
+        notification__kind=Notification.Kind.CASES,
+        notification__channel=None,
+        notification__recipient__in={case["owner"] for case in harmful},
+        notification__created_at__gt=min(case["since"] for case in harmful),
+        case__rule__in=_HARMFUL,
+        case__subject_kind__in=_OF_PERSONS,
+    ).exclude(notification__state=_State.DISCARDED, notification__released_by="")
+    fields_of_mail = ("case", "notification__created_at", "notification__recipient")
+    rows = about.order_by("notification__created_at").values_list(
+        *fields_of_mail, *(f"case__{name}" for name in _SCOPE)
+    )
+    return {
+        case["pk"]: SameHarm(key, at)
+        for key, at, owner, *scope in rows
+        for case in harmful
+        if case["pk"] != key
+        and case["owner"] == owner
+        and case["since"] < at
+        and _covers(dict(zip(_SCOPE, scope, strict=True)), case)
+    }
+
+
+def _covers(mailed: Mapping[str, Any], case: Mapping[str, Any]) -> bool:
+    """Return whether a mail about a case of the same owner is about another one, too."""
+    is_wider = _is_about_impact(mailed["rule"]) or not _is_about_impact(case["rule"])
+    filesystems = {mailed["filesystem__name"], case["filesystem__name"]} - {None}
+    names = {_application(mailed), _application(case)} - {None}
+    return is_wider and len(names) <= 1 and len(filesystems) <= 1
+
+
+def _application(case: Mapping[str, Any]) -> str | None:
+    """Return the name of a case's jobs; None: all jobs of its owner."""
+    if case["subject_kind"] == Subject.USER:
+        return None
+    if case["subject_kind"] == Subject.APPLICATION:
+        return Application.from_text(case["subject"]).name
+    return str(case["application"])[:LONGEST_NAME]
+
+
+def _is_about_impact(rule: str) -> bool:
+    return BY_CODE[rule].source is Source.IMPACT
 
 
 def _counts_for_growth(last: Mapping[str, Any]) -> bool:

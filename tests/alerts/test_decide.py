@@ -86,8 +86,10 @@ def test_an_unfit_case_is_withheld_with_its_reason(changes, reason):
     assert (decision.verdict, decision.reason) == (Verdict.WITHHELD, reason)
 
 
-def test_impact_inhibits_load_of_the_same_user_and_filesystem():
-    decisions = decide([SMALL_READS, STORM], (), (), POLICY, NOW)
+@pytest.mark.parametrize("filesystem", ["lake", ""], ids=["of a job", "of a group of jobs"])
+def test_impact_inhibits_load_of_the_same_user_and_filesystem(filesystem):
+    storm = replace(STORM, filesystem=filesystem)
+    decisions = decide([SMALL_READS, storm], (), (), POLICY, NOW)
 
     assert {each.candidates[0].case: each.reason for each in decisions} == {
         2: "Case 1 about impact on others explains it.",

@@ -26,11 +26,13 @@ from ioportal.alerts.models import (
 )
 from ioportal.alerts.topics import topics
 from ioportal.analysis.rules import BY_CODE
+from ioportal.flags.endings import NARROWER_GROUP
 from ioportal.flags.models import Case, CaseEvent, Flag, JobEvidence
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Server, UserAccount
 from ioportal.telemetry.models import ImpactWindow, StageFailure
 from tests import untraced
+from tests.web import rows
 
 State = Notification.State
 
@@ -75,6 +77,7 @@ def test_a_storm_is_mailed_to_its_owner(storm, automatic, mails):
     [
         pytest.param("user", {}, 1, id="a storm of many jobs that ended"),
         pytest.param("job", {}, 0, id="findings that no longer apply"),
+        pytest.param("user", {"ending": NARROWER_GROUP}, 0, id="a part is accused instead"),
         pytest.param("user", {"by": "sam"}, 0, id="resolved by staff"),
         pytest.param("user", {"later": timedelta(days=30)}, 0, id="expired"),
     ],
@@ -87,13 +90,55 @@ def test_a_storm_that_ended_before_a_mail_was_due_is_mailed_about(
         until=now - facts.get("later", timedelta(minutes=10)),
         subject_kind=kind,
         state=Case.State.RESOLVED,
-        resolution="Below the thresholds.",
+        resolution=facts.get("ending", "Below the thresholds."),
         resolved_by=facts.get("by", ""),
         resolved_at=now,
     )
 
     assert planning.plan(now + timedelta(hours=8)) == mails_written
     assert planning.plan(now + timedelta(hours=9)) == 0
+
+
+@pytest.mark.parametrize("is_job_first", [True, False], ids=["job first", "group first"])
+@pytest.mark.parametrize(
+    ("kind", "subject", "is_same"),
+    [("user", "alice", True), ("application", "alice:storm", True), ("user", "bob", False)],
+)
+def test_the_same_harm_of_a_job_and_its_group_is_mailed_once(
+    storm, automatic, mails, kind, subject, is_same, is_job_first
+):
+    flag = storm.flags.get()
+    owner = subject.partition(":")[0]
+    UserAccount.objects.update_or_create(name=owner, defaults={"email": f"{owner}@example.org"})
+    copied = ("since", "until", "severity", "value", "numbers", "thresholds")
+    group = rows.flag_job(
+        flag.job,
+        rule="impact-of-many-jobs",
+        subject_kind=kind,
+        subject=subject,
+        owner=owner,
+        **{name: getattr(flag, name) for name in copied},
+    ).case
+    Flag.objects.update(opened_at=F("until"))
+    later = group if is_job_first else storm
+    cases = Case.objects.filter(pk=later.pk)
+    cases.update(severity=Flag.Severity.NOTICE)  # not accused yet
+
+    assert planning.plan() == 1
+    cases.update(severity=Flag.Severity.WARNING)
+    assert planning.plan(timezone.now() + timedelta(hours=5)) == (not is_same)
+    Notification.objects.update(next_attempt_at=timezone.now())
+    outbox.send_due(10)
+
+    assert len(mails.accepted) == 2 - is_same
+    if is_same:
+        reason = CaseDecision.objects.filter(case=later).first().reason
+        first = Notification.objects.get().cases.get().case_id
+        assert reason.startswith(f"Case {first} is about the same harm; a mail about it was")
+        a_week_later = timezone.now() + timedelta(days=8)
+        assert planning.plan(a_week_later) == 0
+        cases.update(until=timezone.now() + timedelta(days=7))  # it goes on
+        assert planning.plan(a_week_later) == 1
 
 
 def test_operations_and_waits_of_running_jobs_have_their_own_times(storm):
