@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bench.figures import Figure, say
-from ioportal.analysis.capacity import WINDOWS, Capacity, capacity
+from ioportal.load.analysis.capacity import WINDOWS, Capacity, capacity
 from simulator.capacity import LoadedServer, Scenario, knee_per_s
 from simulator.servers import mds
 

@@ -15,15 +15,15 @@ from django.test import override_settings
 
 from bench import centre, portal
 from bench.figures import RUNS, Figure, say
-from ioportal.analysis.metrics import METRICS
-from ioportal.studies.cache import visibility_key
-from ioportal.studies.comparisons import compare_arms, control_arm
-from ioportal.studies.populations import BATCH_JOBS, Selection
+from ioportal.changes.comparisons import compare_arms, control_arm
+from ioportal.jobs.cache import visibility_key
+from ioportal.jobs.populations import BATCH_JOBS, Selection
+from ioportal.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ioportal.studies.comparisons import ArmComparison
+    from ioportal.changes.comparisons import ArmComparison
 
 _JOBS = 202_000
 _BEFORE = "start=2024-01-01T00:00:00Z&end=2024-07-01T12:00:00Z"

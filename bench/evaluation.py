@@ -12,13 +12,13 @@ from django.db import connection
 
 from bench import centre, portal
 from bench.figures import Figure, say
-from ioportal.flags import back_tests, evaluation
-from ioportal.flags.models import BackTest
+from ioportal.findings import back_tests, evaluation
+from ioportal.findings.models import BackTest
 from ioportal.jobs.models import DirtyEvidence, Job
 from ioportal.site.models import Server
-from ioportal.stage_runs import drain
 from ioportal.telemetry import levels, rollups
 from ioportal.telemetry.models import DirtyImpact
+from ioportal.telemetry.stage_runs import drain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from bench.figures import Figure, say
 from bench.pages import client_of, timed
 from ioportal.jobs.models import Job
 from ioportal.site.models import Server
-from ioportal.stage_runs import drain
 from ioportal.telemetry import levels, rollups
 from ioportal.telemetry.models import DirtyRpcs
+from ioportal.telemetry.stage_runs import drain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

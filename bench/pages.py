@@ -22,8 +22,7 @@ from django.test.utils import CaptureQueriesContext
 
 from bench import centre
 from bench.figures import Figure, say
-from ioportal.jobs.models import Job
-from ioportal.studies.models import Population
+from ioportal.jobs.models import Job, Population
 from ioportal.web.jobs.columns import BY_NAME
 from ioportal.web.jobs.job_list import DEFAULT_SORT
 

@@ -6,13 +6,13 @@ from urllib.parse import parse_qs
 from django.conf import settings
 from django.db import connection
 
-from ioportal.serving import Lane, Server
+from ioportal.core.serving import Lane, Server
 from ioportal.wsgi import application as django
 
 
 def _limit_statements() -> None:
     """Limit the statements of this thread's connection."""
-    connection.statement_timeout_s = settings.STATEMENT_TIMEOUT.total_seconds()  # type: ignore[attr-defined]  # ioportal.postgres
+    connection.statement_timeout_s = settings.STATEMENT_TIMEOUT.total_seconds()  # type: ignore[attr-defined]  # ioportal.core.postgres
 
 
 def is_export(scope: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The task queue; `ioportal.stages` has the stages and the schedule.
+"""The task queue; `ioportal.core.stages` has the stages and the schedule.
 
 Pending work is stored in the database; a message only avoids the wait for the next beat. Lost,
 duplicate or reordered messages change nothing.
@@ -13,7 +13,7 @@ from celery import Celery, signals
 from django.conf import settings
 from kombu.exceptions import OperationalError
 
-from ioportal.stages import STAGES
+from ioportal.core.stages import STAGES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
 

@@ -7,7 +7,7 @@ import structlog
 from csp.constants import NONE, SELF, UNSAFE_INLINE
 from django.contrib.messages import constants as message_levels
 
-from ioportal import env, stages
+from ioportal.core import env, stages
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -30,17 +30,18 @@ INSTALLED_APPS = [
     "csp",
     "django_filters",
     "django_htmx",
-    "ioportal.postgres",
-    "ioportal.throttling",
+    "ioportal.core.postgres",
+    "ioportal.core.throttling",
     "ioportal.telemetry",
     "ioportal.site",
     "ioportal.jobs",
-    "ioportal.activity",
-    "ioportal.studies",
+    "ioportal.load",
+    "ioportal.changes",
     "ioportal.ingest",
-    "ioportal.flags",
+    "ioportal.findings",
     "ioportal.alerts",
     "ioportal.api",
+    "ioportal.experiments",
     "ioportal.web",
     "ioportal.account",
     "ioportal.demo",
@@ -107,7 +108,7 @@ DATABASES = {
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
             # Late data may change many rows of a compressed chunk; the default limit is 100,000.
-            # Prepared statements (`ioportal.postgres.compiled`) have one plan for all values.
+            # Prepared statements (`ioportal.core.postgres.compiled`) have one plan for all values.
             "options": "-c timescaledb.max_tuples_decompressed_per_dml_transaction=0 "
             "-c plan_cache_mode=force_generic_plan",
         },
@@ -124,7 +125,7 @@ CACHES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-AUTHENTICATION_BACKENDS = ["ioportal.throttling.login_backend.ThrottledBackend"]
+AUTHENTICATION_BACKENDS = ["ioportal.core.throttling.login_backend.ThrottledBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -268,7 +269,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {"outages": {"()": "ioportal.logs.ShortOutages"}},
+    "filters": {"outages": {"()": "ioportal.core.logs.ShortOutages"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["outages"]}
     },

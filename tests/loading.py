@@ -7,12 +7,12 @@ import os
 from django.core.management import call_command
 from django.db import transaction
 
-from ioportal.flags import evaluation
-from ioportal.flags.models import Flag
+from ioportal.findings import evaluation
+from ioportal.findings.models import Flag
 from ioportal.jobs import statistics
 from ioportal.site.models import Cluster, Filesystem, Nid, Node, Server, ServerVersion, Target
-from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 
 
 def write_log(folder, name, *texts, read_at=None):

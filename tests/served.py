@@ -5,7 +5,7 @@ Bob waits for the first one, and a crowd for the second.
 
 from datetime import timedelta
 
-from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
 from tests import loading
 from tests.logs import Run, at, rpc, sacct
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ioportal.activity.job_groups import Application
-from ioportal.activity.principal_windows import principal_key
-from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
+from ioportal.load.job_groups import Application
+from ioportal.load.principal_windows import principal_key
+from ioportal.rules.rule import Subject
 from ioportal.site import process_names
 from ioportal.site.models import Nid, SourceJobId
 from ioportal.telemetry.models import JobGroup, Principal
@@ -19,8 +19,8 @@ from ioportal.telemetry.models import JobGroup, Principal
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.flags.models import Flag
+    from ioportal.findings.models import Flag
+    from ioportal.load.top_consumers import PrincipalKey
 
 
 @dataclass(frozen=True)

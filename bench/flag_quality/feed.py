@@ -16,19 +16,18 @@ from django.db import connection
 from bench import portal
 from bench.flag_quality.blame import Blame, Sighting, blame, sighting
 from bench.flag_quality.exports import ExportReads
-from ioportal.analysis.rules.rule import Severity
-from ioportal.flags import evaluation, observation
-from ioportal.flags.models import Flag
+from ioportal.findings import evaluation, observation, observations
+from ioportal.findings.models import Flag
 from ioportal.jobs import statistics
-from ioportal.reporting import observations
-from ioportal.stage_runs import drain
+from ioportal.rules.rule import Severity
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ioportal.activity.top_consumers import PrincipalKey
+    from ioportal.load.top_consumers import PrincipalKey
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bench.flag_quality.blame import Sighting
-from ioportal.analysis.rules import BY_CODE
+from ioportal.rules import BY_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from django.apps import apps
 from django.db.models import Q
 
-from ioportal.analysis.rules.rule import Subject
+from ioportal.rules.rule import Subject
 from ioportal.telemetry.models import JobGroup
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 _OF_USER = (Subject.USER, Subject.APPLICATION)
-_GROUP_SEPARATOR = ":"  # between user and name of an application, as in `activity.job_groups`
+_GROUP_SEPARATOR = ":"  # between user and name of an application, as in `load.job_groups`
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from django.utils import timezone
 
 from ioportal.account.holdings import NAME_COLUMNS, SECTIONS, rows
 from ioportal.account.models import Removal
-from ioportal.activity.models import Report
 from ioportal.alerts.models import (
     Answer,
     BouncedAddress,
@@ -32,11 +31,12 @@ from ioportal.alerts.models import (
     Subscription,
 )
 from ioportal.api.models import Token
-from ioportal.flags.models import BackTest, Case, CaseEvent
-from ioportal.ingest.models import Upload
-from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.core.postgres.advisory_locks import Lock, hold
+from ioportal.experiments.models import Experiment, Upload
+from ioportal.findings.models import BackTest, Case, CaseEvent
+from ioportal.jobs.models import Population
+from ioportal.load.models import Report
 from ioportal.site.models import UserAccount
-from ioportal.studies.models import Experiment, Population
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioportal.flags.models import Case
+from ioportal.findings.models import Case
 from ioportal.site import address_command
 from ioportal.site.models import Project
 

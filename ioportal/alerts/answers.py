@@ -16,13 +16,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from ioportal.alerts.models import Answer, Notification
-from ioportal.flags.models import Case, CaseEvent
+from ioportal.findings.models import Case, CaseEvent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ioportal.alerts.models import NotificationQuerySet
-    from ioportal.flags.models import CaseQuerySet
+    from ioportal.findings.models import CaseQuerySet
 
 _VALID = timedelta(days=60)
 _MAX_ANSWERS = 20  # to a mail

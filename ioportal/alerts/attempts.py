@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from ioportal.alerts.models import DeliveryAttempt, Notification
-from ioportal.visible_text import visible_text
+from ioportal.core.visible_text import visible_text
 
 if TYPE_CHECKING:
     from ioportal.alerts.models import NotificationQuerySet

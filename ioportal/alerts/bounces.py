@@ -20,7 +20,7 @@ from django.utils import timezone
 from ioportal.alerts import mailbox
 from ioportal.alerts.deliveries import in_ascii
 from ioportal.alerts.models import BouncedAddress, Notification
-from ioportal.visible_text import visible
+from ioportal.core.visible_text import visible
 
 log = structlog.get_logger()
 

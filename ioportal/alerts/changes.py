@@ -12,17 +12,17 @@ from django.db.models import F
 from django.http import QueryDict
 
 from ioportal.alerts import answers
-from ioportal.analysis.before_after import Event, NoPeriods, periods
-from ioportal.flags.models import CaseEvent
-from ioportal.studies.before_after import Surroundings
+from ioportal.changes.analysis.before_after import Event, NoPeriods, periods
+from ioportal.changes.before_after import Surroundings
+from ioportal.findings.models import CaseEvent
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-    from ioportal.analysis.before_after import Period, Periods
-    from ioportal.flags.models import Case
-    from ioportal.studies.before_after import Neighbour
+    from ioportal.changes.analysis.before_after import Period, Periods
+    from ioportal.changes.before_after import Neighbour
+    from ioportal.findings.models import Case
 
 _MAIL = "our mail"
 _ANSWER = f'your answer "{answers.FIXED.rstrip(".")}"'

@@ -14,16 +14,16 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils import timezone
 
 from ioportal.alerts.models import Channel, Notification
-from ioportal.reporting.cases import facts, is_simulated, summaries, with_places
-from ioportal.visible_text import visible
+from ioportal.core.visible_text import visible
+from ioportal.findings.case_texts import facts, is_simulated, summaries, with_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
     from uuid import UUID
 
-    from ioportal.flags.models import CaseQuerySet
-    from ioportal.reporting.cases import CaseSummary
+    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.models import CaseQuerySet
 
 _VERSION = 1  # of the JSON of webhooks (docs/api.md)
 _SUBJECT = 150

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from ioportal.throttling.addresses import parsed
+from ioportal.core.throttling.addresses import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from ioportal.alerts import channel_messages, decide, facts, planning
 from ioportal.alerts.models import Channel, Notification, NotificationCase
-from ioportal.flags.models import Case, CaseEvent, Flag
-from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.core.postgres.advisory_locks import Lock, hold
+from ioportal.findings.models import Case, CaseEvent, Flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,23 +9,23 @@ import numpy as np
 import polars as pl
 from django.utils import timezone
 
-from ioportal.analysis.before_after import NoPeriods
-from ioportal.analysis.comparison.arms import Arm
-from ioportal.analysis.comparison.comparing import compare
-from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
-from ioportal.analysis.metrics import BY_NAME
-from ioportal.reporting.comparison_sentences import conclusion
-from ioportal.reporting.formatting import lowered, with_unit
-from ioportal.studies.redefinitions import redefined, redefinitions
+from ioportal.changes.analysis.before_after import NoPeriods
+from ioportal.changes.comparison_sentences import conclusion
+from ioportal.core.formatting import lowered, with_unit
+from ioportal.jobs.analysis.comparison.arms import Arm
+from ioportal.jobs.analysis.comparison.comparing import compare
+from ioportal.jobs.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
+from ioportal.jobs.redefinitions import redefined, redefinitions
+from ioportal.metrics import BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from ioportal.alerts.changes import Changes
-    from ioportal.analysis.before_after import Event
-    from ioportal.analysis.comparison.results import ArmFigures, MetricComparison
-    from ioportal.analysis.metrics import Metric
+    from ioportal.changes.analysis.before_after import Event
+    from ioportal.jobs.analysis.comparison.results import ArmFigures, MetricComparison
+    from ioportal.metrics import Metric
 
 _UNCLEAR = {
     Refusal.NO_VALUES: "no known values",

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 from ioportal.alerts import answers
-from ioportal.reporting.cases import is_simulated
-from ioportal.visible_text import visible
+from ioportal.core.visible_text import visible
+from ioportal.findings.case_texts import is_simulated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

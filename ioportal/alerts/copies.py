@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from ioportal.alerts import answers
 from ioportal.alerts.models import MailPolicy, Notification, NotificationImage
-from ioportal.visible_text import visible
+from ioportal.core.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

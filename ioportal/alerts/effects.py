@@ -19,16 +19,17 @@ from collectors.tables import UTC_US
 from ioportal.alerts import changes
 from ioportal.alerts.compared_jobs import compared
 from ioportal.alerts.outcomes import Outcome, is_clear, is_lifted, outcome
-from ioportal.analysis.before_after import LONGEST
-from ioportal.analysis.metrics import BY_NAME, Metric, Source
-from ioportal.analysis.rules import BY_CODE
-from ioportal.analysis.rules.evidence import JOB_EVIDENCE
-from ioportal.flags import evidence
-from ioportal.flags.group_evidence import LOOK_BACK
-from ioportal.flags.models import Flag
+from ioportal.changes.analysis.before_after import LONGEST
+from ioportal.core.units import Source
+from ioportal.findings import evidence
+from ioportal.findings.group_evidence import LOOK_BACK
+from ioportal.findings.models import Flag
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.jobs.population_values import local_days, size_classes
 from ioportal.jobs.runs import most_at_once
-from ioportal.studies.population_values import local_days, size_classes
+from ioportal.metrics import BY_NAME, Metric
+from ioportal.rules import BY_CODE
+from ioportal.rules.evidence import JOB_EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
     from ioportal.alerts.changes import Changes
     from ioportal.alerts.compared_jobs import Compared
-    from ioportal.analysis.rules.rule import Rule
-    from ioportal.flags.models import Case
+    from ioportal.findings.models import Case
+    from ioportal.rules.rule import Rule
 
     Findings = Collection[tuple[datetime, datetime]]  # start of the job, latest data
 

@@ -11,22 +11,22 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Max, Min, Q, Value, When
 
-from ioportal.activity.job_groups import LONGEST_NAME, Application
 from ioportal.alerts.decide import Candidate, Mailed, Policy, SameHarm, Silence
 from ioportal.alerts.models import BouncedAddress, MailPolicy, Notification, NotificationCase
 from ioportal.alerts.models import Silence as StoredSilence
-from ioportal.analysis.metrics import Source
-from ioportal.analysis.rules import BY_CODE, RULES
-from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import endings
-from ioportal.flags.models import Case, CaseEvent, Flag
+from ioportal.core.units import Source
+from ioportal.findings import endings
+from ioportal.findings.models import Case, CaseEvent, Flag
+from ioportal.load.job_groups import LONGEST_NAME, Application
+from ioportal.rules import BY_CODE, RULES
+from ioportal.rules.rule import Subject
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from ioportal.flags.models import CaseQuerySet
+    from ioportal.findings.models import CaseQuerySet
 
 _ENDS_WITHIN = timedelta(hours=2)  # of its latest data; others expired
 _FROM_POLICY = {field.name for field in fields(Policy)} - {"zone", "fresh", "growth"}

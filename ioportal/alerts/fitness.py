@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from ioportal.alerts import decide, facts
 from ioportal.alerts.models import BouncedAddress, Notification
-from ioportal.flags.models import Case, CaseEvent
+from ioportal.findings.models import Case, CaseEvent
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:

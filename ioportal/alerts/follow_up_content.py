@@ -10,8 +10,8 @@ from django.conf import settings
 from ioportal.alerts import answers, compose
 from ioportal.alerts.compared_jobs import day_of
 from ioportal.alerts.outcomes import Outcome, Step
-from ioportal.reporting.formatting import rough_duration
-from ioportal.visible_text import visible
+from ioportal.core.formatting import rough_duration
+from ioportal.core.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,8 +25,8 @@ from ioportal.alerts.fitness import as_followed_up
 from ioportal.alerts.follow_up_content import FollowedCase, FollowedMail
 from ioportal.alerts.models import Answer, Notification, NotificationCase
 from ioportal.alerts.outcomes import Outcome, Step, next_step
-from ioportal.flags.models import Case, CaseEvent
-from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.core.postgres.advisory_locks import Lock, hold
+from ioportal.findings.models import Case, CaseEvent
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from ioportal.alerts.decide import Mode
 from ioportal.alerts.models import Channel, MailPolicy, Silence
-from ioportal.analysis.rules import RULES
 from ioportal.jobs.models import Job
+from ioportal.rules import RULES
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:

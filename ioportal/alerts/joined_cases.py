@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from django.dispatch import receiver
 
 from ioportal.alerts.models import CaseDecision, NotificationCase
-from ioportal.flags.signals import case_joined
+from ioportal.findings.signals import case_joined
 
 if TYPE_CHECKING:
-    from ioportal.flags.models import Case
+    from ioportal.findings.models import Case
 
 
 @receiver(case_joined)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer
 
-    from ioportal.env import Mailbox
+    from ioportal.core.env import Mailbox
 
 log = structlog.get_logger()
 

@@ -21,7 +21,7 @@ from ioportal.alerts import attempts, fitness
 from ioportal.alerts.connections import AnswerLost, NotSent, Withdrawn
 from ioportal.alerts.deliveries import deliver
 from ioportal.alerts.models import Channel, Notification
-from ioportal.stage_runs import TURN_S
+from ioportal.telemetry.stage_runs import TURN_S
 
 if TYPE_CHECKING:
     from ioportal.alerts.models import NotificationQuerySet

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime, timedelta
 
-    from ioportal.analysis.comparison.results import MetricComparison
+    from ioportal.jobs.analysis.comparison.results import MetricComparison
 
 _ENOUGH = 3  # calm jobs
 _IMPROVED = 0.5  # of the median before

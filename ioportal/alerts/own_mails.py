@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from ioportal.alerts import compose
 from ioportal.alerts.models import Notification, Subscription
+from ioportal.core.visible_text import visible
+from ioportal.findings.job_report import JobReport, reportable
+from ioportal.findings.week_summary import WeekSummary
 from ioportal.jobs.models import Job
-from ioportal.reporting.job_report import JobReport, reportable
-from ioportal.reporting.week_summary import WeekSummary
+from ioportal.jobs.populations import midnight
 from ioportal.site.models import UserAccount
-from ioportal.studies.populations import midnight
-from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

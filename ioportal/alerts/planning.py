@@ -16,8 +16,8 @@ from ioportal.alerts.decide import Verdict, decide, refusal
 from ioportal.alerts.digests import schedule
 from ioportal.alerts.models import Notification, NotificationCase, NotificationImage
 from ioportal.alerts.topics import topics
-from ioportal.flags.models import Case, Flag
-from ioportal.postgres.advisory_locks import Busy, Lock, hold, hold_soon
+from ioportal.core.postgres.advisory_locks import Busy, Lock, hold, hold_soon
+from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:

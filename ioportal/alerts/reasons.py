@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ioportal.alerts.models import CaseDecision
-from ioportal.visible_text import visible
+from ioportal.core.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

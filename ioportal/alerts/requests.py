@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioportal.analysis.populations import coarse
-from ioportal.analysis.rules.rule import HARM_SHARE
-from ioportal.reporting.formatting import lowered, percent
+from ioportal.core.formatting import lowered, percent
+from ioportal.jobs.analysis.populations import coarse
+from ioportal.rules.rule import HARM_SHARE
 
 _NOTABLE = 0.01  # share of a server from which it matters how many jobs run at a time
 _TARGET = f"{HARM_SHARE:.0%}"

@@ -15,8 +15,8 @@ from ioportal.alerts import (
     retention,
 )
 from ioportal.alerts.digests import schedule
-from ioportal.reporting import past_effects
-from ioportal.stage_runs import drain, drain_alone, failures_recorded
+from ioportal.changes import past_effects
+from ioportal.telemetry.stage_runs import drain, drain_alone, failures_recorded
 
 _MEASURED_AT_ONCE = 5  # mitigations: each takes a second or two
 OUTWARD_LIMIT_S = 300  # of tasks that connect to other servers: above their own time limits

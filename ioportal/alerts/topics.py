@@ -15,35 +15,29 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.activity import episodes, job_operations
 from ioportal.alerts import requests
 from ioportal.alerts.decide import Policy
 from ioportal.alerts.requests import Load
-from ioportal.analysis import remedies
-from ioportal.analysis.populations import coarse
-from ioportal.analysis.rules.evidence import PEAK_SPAN
-from ioportal.analysis.rules.rule import HARM_S
-from ioportal.charts import images
-from ioportal.flags import evidence, history, latest_data
-from ioportal.flags.models import Case, Flag, JobEvidence
+from ioportal.changes import past_effects
+from ioportal.core.charts import images
+from ioportal.core.formatting import percent, significant, total_waiting
+from ioportal.core.visible_text import visible
+from ioportal.findings import evidence, flags, history, latest_data, service_jobs
+from ioportal.findings.case_texts import Figures, summaries, with_places
+from ioportal.findings.flag_history import history_chart
+from ioportal.findings.flag_values import in_words, threshold_in_words, title_of
+from ioportal.findings.models import Case, Flag, JobEvidence
+from ioportal.jobs import standings
+from ioportal.jobs.analysis import remedies
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.jobs.models import Job
 from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
-from ioportal.reporting import (
-    episode_texts,
-    flags,
-    past_effects,
-    server_capacities,
-    service_jobs,
-)
-from ioportal.reporting.cases import Figures, summaries, with_places
-from ioportal.reporting.flag_history import history_chart
-from ioportal.reporting.flag_values import in_words, threshold_in_words, title_of
-from ioportal.reporting.formatting import percent, significant, total_waiting
+from ioportal.load import episode_texts, episodes, job_operations, server_capacities
+from ioportal.rules.evidence import PEAK_SPAN
+from ioportal.rules.rule import HARM_S
 from ioportal.site.models import Server
-from ioportal.studies import standings
 from ioportal.telemetry import retention
 from ioportal.telemetry.models import Principal
-from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -51,10 +45,10 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.analysis.remedies import Remedy
-    from ioportal.flags.models import FlagQuerySet
-    from ioportal.reporting.cases import CaseSummary
-    from ioportal.reporting.harm_texts import Harm
+    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.harm_texts import Harm
+    from ioportal.findings.models import FlagQuerySet
+    from ioportal.jobs.analysis.remedies import Remedy
 
 LISTED_JOBS = 10
 _LISTED_KINDS = 3

@@ -14,8 +14,8 @@ from ioportal.api.answers import answer
 from ioportal.api.problems import problems
 from ioportal.api.responses import json_response
 from ioportal.api.tokens import READER, reader
-from ioportal.flags.models import Case, CaseEvent
-from ioportal.reporting.cases import facts, public_events, summaries, with_places
+from ioportal.findings.case_texts import facts, public_events, summaries, with_places
+from ioportal.findings.models import Case, CaseEvent
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -10,14 +10,16 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from ninja import Router
 
-from ioportal.analysis.metrics import BY_NAME
 from ioportal.api.answers import answer
 from ioportal.api.problems import problems
 from ioportal.api.tokens import READER, reader
+from ioportal.core import formatting
+from ioportal.core.visible_text import visible
+from ioportal.findings import case_texts as cases
+from ioportal.findings import listed_flags
+from ioportal.jobs.job_facts import statistics_of
 from ioportal.jobs.models import Job
-from ioportal.reporting import cases, formatting, listed_flags
-from ioportal.reporting.job_facts import statistics_of
-from ioportal.visible_text import visible
+from ioportal.metrics import BY_NAME
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -19,6 +19,7 @@ from ioportal.api.models import Token
 from ioportal.api.problems import Problem, expect_length, problems
 from ioportal.api.tokens import ScopedToken
 from ioportal.celery import wake
+from ioportal.core.stages import ATTRIBUTE_PENDING
 from ioportal.ingest import backpressure, batches, senders
 from ioportal.ingest.manifest import Manifest
 from ioportal.ingest.refusals import (
@@ -29,7 +30,6 @@ from ioportal.ingest.refusals import (
     TooLarge,
     UnknownType,
 )
-from ioportal.stages import ATTRIBUTE_PENDING
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

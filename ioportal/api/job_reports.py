@@ -10,10 +10,10 @@ from ninja import Router
 from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, problems
 from ioportal.api.tokens import READER, reader
+from ioportal.core.visible_text import visible
+from ioportal.findings.job_report import JobReport, reportable
+from ioportal.jobs.job_filters import by_id
 from ioportal.jobs.models import Job
-from ioportal.reporting.job_report import JobReport, reportable
-from ioportal.studies.job_filters import by_id
-from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

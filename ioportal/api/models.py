@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Case, F, Q, Value, When
 
-from ioportal.postgres.compiled import Compiled, Parameter
+from ioportal.core.postgres.compiled import Compiled, Parameter
 from ioportal.site.models import Source
 
 if TYPE_CHECKING:

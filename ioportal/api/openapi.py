@@ -10,7 +10,7 @@ from ninja.openapi.schema import OpenAPISchema
 
 from ioportal.api.problems import ProblemResponse
 from ioportal.api.tokens import ScopedToken, UserToken
-from ioportal.problem_details import CONTENT_TYPE, problem_details
+from ioportal.core.problem_details import CONTENT_TYPE, problem_details
 
 if TYPE_CHECKING:
     from ninja.operation import Operation

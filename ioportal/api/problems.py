@@ -12,7 +12,7 @@ from ninja.errors import HttpError, ValidationError
 from psycopg.errors import QueryCanceled
 from pydantic import Field
 
-from ioportal.problem_details import CONTENT_TYPE, problem_details
+from ioportal.core.problem_details import CONTENT_TYPE, problem_details
 from ioportal.telemetry.free_space import Overload
 
 if TYPE_CHECKING:

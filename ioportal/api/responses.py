@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.http import HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.utils.cache import get_conditional_response, patch_vary_headers, set_response_etag
 
-from ioportal.problem_details import CONTENT_TYPE, problem_details, request_id
+from ioportal.core.problem_details import CONTENT_TYPE, problem_details, request_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,9 @@ from ninja.security import APIKeyHeader
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem
 from ioportal.api.rates import RateLimiter
+from ioportal.core.throttling.addresses import client_address, network
+from ioportal.core.throttling.counters import Limit, TooManyAttempts, count_attempt
 from ioportal.telemetry.free_space import require_space
-from ioportal.throttling.addresses import client_address, network
-from ioportal.throttling.counters import Limit, TooManyAttempts, count_attempt
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

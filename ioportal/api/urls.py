@@ -8,7 +8,6 @@ from ioportal.api import (
     bounces,
     cases,
     documentation,
-    experiments,
     fragments,
     ingest,
     job_reports,
@@ -34,7 +33,7 @@ api.add_router("", tables.router)
 api.add_router("/panda", panda.router)
 api.add_router("/metrics", metrics.router)
 api.add_router("/mitigations", mitigations.router)
-api.add_router("/experiments", experiments.router)
+api.add_router("/experiments", "ioportal.experiments.endpoints.router")
 problems.add_handlers(api)
 
 _patterns, _app_name, _namespace = api.urls

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from ioportal.demo.loading import Step
-from ioportal.studies.experiments import named_experiment
-from ioportal.studies.models import Experiment
+from ioportal.experiments.experiments import named_experiment
+from ioportal.experiments.models import Experiment
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 
+from ioportal.changes import mitigations
+from ioportal.changes.models import Mitigation
 from ioportal.demo.centre import PILOTS, shifted
-from ioportal.studies import mitigations
-from ioportal.studies.models import Mitigation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

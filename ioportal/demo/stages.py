@@ -1,11 +1,11 @@
 """All stages in this process, without a worker."""
 
-from ioportal.activity import baselines
-from ioportal.flags import evaluation
+from ioportal.findings import evaluation
 from ioportal.ingest import attribution_stage
 from ioportal.jobs import statistics
-from ioportal.stage_runs import drain
+from ioportal.load import baselines
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 
 
 def run_all() -> None:

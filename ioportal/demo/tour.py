@@ -12,9 +12,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.demo import centre, mailbox
-from ioportal.flags.models import Case
+from ioportal.experiments.models import Experiment
+from ioportal.findings.models import Case
 from ioportal.jobs.models import Job
-from ioportal.studies.models import Experiment
 from ioportal.telemetry.models import ImpactWindow
 
 _WEEK_JOBS = 1_175

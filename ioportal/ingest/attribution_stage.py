@@ -17,6 +17,7 @@ from django.db import connection, models, transaction
 from django.db.models import Exists, F, Max, Min, OuterRef, Q
 
 from collectors import formats, tables
+from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.ingest import impact_marks
 from ioportal.ingest.attribution import deltas, hosts, reads, rpcs, seconds
 from ioportal.ingest.attribution.namesakes import (
@@ -35,7 +36,6 @@ from ioportal.ingest.models import (
     Segment,
 )
 from ioportal.jobs.models import Allocation, DirtyEvidence, DirtyStatistics, Job
-from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site.models import Nid, Server, SourceJobId, Target
 from ioportal.telemetry import coverage, levels, retention, rollups
 from ioportal.telemetry.coverage import Interval

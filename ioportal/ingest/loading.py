@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collectors.format import Format
     from collectors.parsed import Parsed
     from collectors.source import Source
+    from ioportal.experiments.models import Experiment
     from ioportal.site.models import Cluster, Filesystem, Server, Target
-    from ioportal.studies.models import Experiment
 
 REJECTS_STORED = 1_000  # per reason
 REASONS_STORED = 100

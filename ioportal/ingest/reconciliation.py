@@ -20,7 +20,6 @@ from ioportal.ingest.models import LateRows, Segment
 from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.site.models import Cluster, Counter, Target
-from ioportal.studies.experiments import MEASUREMENTS
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     AttributedRpc,
@@ -40,7 +39,7 @@ from ioportal.telemetry.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from django.db.models import QuerySet
 
@@ -68,6 +67,7 @@ _DELTAS: dict[Table, tuple[Any, Any]] = {  # model and operations
     tables.TARGET_COUNTERS: (TargetDelta, _OPERATIONS),
     tables.EXPORT_COUNTERS: (HostWindow, F("metadata_operations")),
 }
+STORED: dict[Table, Callable[[Segment], int]] = {}  # counts the stored rows of other tables
 
 
 @dataclass
@@ -252,8 +252,8 @@ def _stored(segment: Segment) -> tuple[int, int]:
     """Return the number of raw rows of a segment and the sum of their operations."""
     raw: QuerySet[Any]
     read_at = segment.end
-    if segment.experiment_id:
-        return _rows_of_runs(segment), 0
+    if stored := STORED.get(segment.table):
+        return stored(segment), 0
     if segment.table is tables.RPC_WINDOWS:
         raw, amount = _within(segment, RpcWindow.objects.all()), _RPCS
     elif segment.table is tables.REQUEST_WINDOWS:
@@ -276,16 +276,6 @@ def _stored(segment: Segment) -> tuple[int, int]:
     # Rows of hosts are added up when a job on them arrives: their number changes, not their sum.
     records = segment.records if segment.table is tables.EXPORT_COUNTERS else totals["records"]
     return records, int(totals["operations"] or 0)
-
-
-def _rows_of_runs(segment: Segment) -> int:
-    """Return the number of runs or rows of an experiment's file; files of a run share its rows."""
-    runs = segment.runs.all()
-    if segment.table is tables.RUNS:
-        return runs.count()
-    rows = MEASUREMENTS[segment.table].objects.filter(run__in=runs).count()
-    same = Segment.objects.filter(runs__in=runs, format=segment.format).distinct()
-    return int(rows - sum(other.records for other in same if other != segment))
 
 
 def _requests() -> Any:

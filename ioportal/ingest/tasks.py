@@ -1,11 +1,10 @@
-"""Tasks of the attribution, upload and retention stages."""
+"""The attribution stage as a task."""
 
 from celery import shared_task
 from django.db import OperationalError
-from django.utils import timezone
 
-from ioportal.ingest import attribution_stage, retention_stage, stream_discards, uploads
-from ioportal.stage_runs import drain_alone, failures_recorded
+from ioportal.ingest import attribution_stage, stream_discards
+from ioportal.telemetry.stage_runs import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
@@ -16,17 +15,3 @@ def attribute_pending() -> bool:
 
 def _attribute(limit: int) -> int:
     return attribution_stage.attribute_pending(limit) + stream_discards.delete_next(limit)
-
-
-@shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
-def load_uploads() -> bool:
-    """Load the uploaded files of experiments; return whether uploads are left."""
-    return drain_alone("uploads", lambda _limit: uploads.load_next(1))  # one can take minutes
-
-
-@shared_task
-def retain() -> None:
-    """Drop and compress old chunks."""
-    with failures_recorded("retention"):
-        retention_stage.retain()
-        uploads.discard_abandoned(timezone.now())

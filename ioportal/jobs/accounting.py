@@ -20,10 +20,10 @@ import polars as pl
 
 from collectors.batch import hostlists
 from collectors.formats import FORMATS
+from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Allocation, DirtyStatistics, Job, Launch
 from ioportal.jobs.precedence import precedence
-from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site import name_ids
 from ioportal.site.models import Source
 from ioportal.telemetry.copy import copy_frame

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import BigIntegerField, Func, Value
 
-from ioportal.postgres.compiled import Parameter
+from ioportal.core.postgres.compiled import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

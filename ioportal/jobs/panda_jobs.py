@@ -17,9 +17,9 @@ from django.db import connection
 from django.db.models import Case, Count, F, FloatField, Func, Q, Sum, Value, When
 from django.db.models.functions import NullIf
 
+from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.precedence import digests, precedence
-from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_rows
 

@@ -9,8 +9,8 @@ from django.db.models import Count, Max, Min, Q, Sum
 
 from collectors.batch import hostlists
 from collectors.lustre import opcodes
-from ioportal.analysis.rpc_report import RpcReport, RpcRow, Times
 from ioportal.jobs.accounting import OPEN_END
+from ioportal.jobs.analysis.rpc_report import RpcReport, RpcRow, Times
 from ioportal.site.models import Nid, Server, SourceJobId
 from ioportal.telemetry import buckets, coverage, levels, retention
 from ioportal.telemetry.models import AttributedRpc, Method, Principal, RpcWindow

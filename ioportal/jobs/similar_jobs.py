@@ -16,10 +16,10 @@ from django.db.models import Exists, OuterRef, Q
 from psycopg import sql
 
 from collectors.tables import UTC_US
-from ioportal.analysis.populations import coarsened
-from ioportal.analysis.rules.rule import Severity
-from ioportal.analysis.usual import MIN_SAME_NAME
+from ioportal.jobs.analysis.populations import coarsened
+from ioportal.jobs.analysis.usual import MIN_SAME_NAME
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.rules.rule import Severity
 from ioportal.telemetry.copy import read_frame
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The statistics stage: metrics of jobs from their windows and accounting records.
 
-Definitions: docs/metrics.md, generated from `ioportal.analysis.metrics`.
+Definitions: docs/metrics.md, generated from `ioportal.metrics`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.analysis import quality
+from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.jobs import statistics_queries
+from ioportal.jobs.analysis import quality
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job, JobStatistics
 from ioportal.jobs.peak_metadata_rate import PEAKS, set_peak
-from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import LARGEST_BIGINT, RetentionLog
 

@@ -9,7 +9,7 @@ from psycopg import sql
 
 from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.analysis import quality
+from ioportal.jobs.analysis import quality
 from ioportal.jobs.runs import LATEST_END
 from ioportal.site.models import Target
 from ioportal.telemetry.models import Coverage, IoWindow, Principal

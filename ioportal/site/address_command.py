@@ -25,8 +25,8 @@ from django.core.validators import validate_email
 from django.db.models import Case, F, Value, When
 from django.utils import timezone
 
+from ioportal.core.visible_text import visible
 from ioportal.site.models import UserAccount
-from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.db import connection, models, transaction
 
-from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.site.job_id_pattern import read_job_id
 from ioportal.site.models import Cluster, Counter, Nid, Node, Service, SourceJobId
 

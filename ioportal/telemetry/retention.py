@@ -1,6 +1,6 @@
 """Retention: drop old chunks and record the dropped intervals; compression; the licence.
 
-Periods are in `ioportal.telemetry.levels`; `ioportal.ingest.retention_stage` drops what is older.
+Periods are in `ioportal.telemetry.levels`; `ioportal.load.retention_stage` drops what is older.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from django.db.models import Max, Min
 from psycopg import sql
 
 from collectors.tables import COUNTED
-from ioportal.postgres.advisory_locks import Lock, hold
+from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.telemetry import buckets, levels, planner, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (

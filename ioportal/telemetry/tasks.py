@@ -3,8 +3,8 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.stage_runs import drain_alone
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

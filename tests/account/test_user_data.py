@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from ioportal.account import holdings
 from ioportal.account.models import Removal
-from ioportal.activity.models import Report
 from ioportal.alerts import answers, copies, planning
 from ioportal.alerts.models import (
     BouncedAddress,
@@ -24,10 +23,11 @@ from ioportal.alerts.models import (
     Subscription,
 )
 from ioportal.api.models import Token
-from ioportal.flags.models import BackTest, Case, CaseEvent, Flag
-from ioportal.jobs.models import Job
+from ioportal.changes.models import DismissedChange, Mitigation
+from ioportal.findings.models import BackTest, Case, CaseEvent, Flag
+from ioportal.jobs.models import Job, Population
+from ioportal.load.models import Report
 from ioportal.site.models import Filesystem, Project, UserAccount
-from ioportal.studies.models import DismissedChange, Mitigation, Population
 from ioportal.telemetry.models import JobGroup
 from tests import loading
 from tests.logs import at

@@ -7,7 +7,7 @@ from django.db.models import F
 
 from ioportal.alerts.decide import Mode
 from ioportal.alerts.models import MailPolicy
-from ioportal.flags.models import Case, Flag
+from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 from tests import loading, untraced
 from tests.alerts import mail_server

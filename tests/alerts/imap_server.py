@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Thread
 
-from ioportal.env import Mailbox
+from ioportal.core.env import Mailbox
 
 
 class ImapServer(ThreadingTCPServer):

@@ -2,7 +2,7 @@
 
 from ioportal.alerts import addresses, planning, tasks
 from ioportal.alerts.models import Notification
-from ioportal.flags.models import Case
+from ioportal.findings.models import Case
 from ioportal.site.models import Project, UserAccount
 
 

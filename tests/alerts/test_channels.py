@@ -25,7 +25,7 @@ from ioportal.alerts import (
 )
 from ioportal.alerts.connections import early_end
 from ioportal.alerts.models import Channel, Notification, Silence
-from ioportal.flags.models import Case, CaseEvent, Flag
+from ioportal.findings.models import Case, CaseEvent, Flag
 from tests.alerts import http_server, slow_server
 from tests.alerts.certificates import issue
 

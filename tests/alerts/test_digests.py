@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ioportal.alerts import outbox, planning
 from ioportal.alerts.digests import admins, projects, schedule
 from ioportal.alerts.models import CaseDecision, MailPolicy, Notification, NotificationCase
-from ioportal.flags.models import Case, Flag
+from ioportal.findings.models import Case, Flag
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster, Project, UserAccount
 from ioportal.telemetry.models import StageFailure

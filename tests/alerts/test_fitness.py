@@ -17,9 +17,9 @@ from ioportal.alerts.models import (
     NotificationCase,
     Silence,
 )
-from ioportal.flags import cases, triage
-from ioportal.flags.models import Case, Flag
-from ioportal.postgres.advisory_locks import Lock
+from ioportal.core.postgres.advisory_locks import Lock
+from ioportal.findings import cases, triage
+from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 
 State = Notification.State

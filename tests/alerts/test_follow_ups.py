@@ -17,10 +17,10 @@ from ioportal.alerts.models import (
     NotificationCase,
     Silence,
 )
-from ioportal.flags.models import Case, CaseEvent
+from ioportal.changes.models import Mitigation
+from ioportal.findings.models import Case, CaseEvent
 from ioportal.jobs.models import JobStatistics
 from ioportal.site.models import UserAccount
-from ioportal.studies.models import Mitigation
 from tests import loading, untraced
 from tests.logs import at
 from tests.repeats import WEEK_AFTER, WEEK_BEFORE, repeat_jobs

@@ -25,10 +25,10 @@ from ioportal.alerts.models import (
     NotificationCase,
 )
 from ioportal.alerts.topics import topics
-from ioportal.analysis.rules import BY_CODE
-from ioportal.flags.endings import NARROWER_GROUP
-from ioportal.flags.models import Case, CaseEvent, Flag, JobEvidence
+from ioportal.findings.endings import NARROWER_GROUP
+from ioportal.findings.models import Case, CaseEvent, Flag, JobEvidence
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.rules import BY_CODE
 from ioportal.site.models import Server, UserAccount
 from ioportal.telemetry.models import ImpactWindow, StageFailure
 from tests import untraced

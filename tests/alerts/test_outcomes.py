@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ioportal.alerts.outcomes import Outcome, Step, is_lifted, next_step, outcome
-from ioportal.analysis.comparison.results import (
+from ioportal.jobs.analysis.comparison.results import (
     ArmFigures,
     Effect,
     MetricComparison,

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from ioportal.alerts import follow_ups, outbox, planning
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
-from ioportal.flags import reassignment
-from ioportal.flags.models import Case, Flag
+from ioportal.findings import reassignment
+from ioportal.findings.models import Case, Flag
 from ioportal.jobs.models import Job
 from ioportal.site.models import UserAccount
 from tests import untraced

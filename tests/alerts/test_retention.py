@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from ioportal.alerts import outbox, retention, tasks
 from ioportal.alerts.models import CaseDecision, DeliveryAttempt, Notification, NotificationImage
-from ioportal.stage_runs import drain
+from ioportal.telemetry.stage_runs import drain
 
 DAY = timedelta(days=1)
 State = Notification.State

@@ -10,7 +10,7 @@ from ioportal.alerts import connections, mailbox, outbox
 from ioportal.alerts.connections import NotSent
 from ioportal.alerts.http_post import post
 from ioportal.alerts.models import Channel, Notification
-from ioportal.env import Mailbox
+from ioportal.core.env import Mailbox
 from tests.alerts import http_server, slow_server
 
 State = Notification.State

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from ioportal.api.cases import SETTLED
-from ioportal.flags.models import CaseEvent
+from ioportal.findings.models import CaseEvent
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from ioportal.api import tokens
 from ioportal.api.look_up.fields import EXAMPLE, FIELDS
 from ioportal.api.look_up.records import JOB_FIELDS, PANDA_FIELDS
 from ioportal.api.urls import api
-from ioportal.throttling.counters import Limit
+from ioportal.core.throttling.counters import Limit
 from tests.properties import examples, is_deep
 
 pytestmark = [pytest.mark.django_db, pytest.mark.long]

@@ -7,8 +7,8 @@ from threading import Event
 import pytest
 from django.db import connection, transaction
 
-from ioportal.flags import history
-from ioportal.flags.models import Flag
+from ioportal.findings import history
+from ioportal.findings.models import Flag
 from ioportal.jobs.models import JobStatistics
 from ioportal.site.models import Nid, Node
 from tests import contents

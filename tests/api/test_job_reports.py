@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import Group, User
 
-from ioportal.flags.models import Flag
+from ioportal.findings.models import Flag
 from ioportal.jobs.models import DirtyStatistics
 from ioportal.telemetry.models import ImpactWindow, Principal
 from tests.web import rows

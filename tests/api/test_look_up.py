@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from ioportal.flags.models import JobEvidence
+from ioportal.findings.models import JobEvidence
 from ioportal.jobs.models import WorkloadJob
 from tests.logs import at
 from tests.web import rows

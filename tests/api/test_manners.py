@@ -10,7 +10,7 @@ from ioportal.api import tokens
 from ioportal.api.look_up.fields import FIELDS
 from ioportal.api.rates import RateLimiter
 from ioportal.asgi import application
-from ioportal.env import networks
+from ioportal.core.env import networks
 from tests.conftest import REPOSITORY
 
 LOOK_UP = "/api/v1/jobs/query/?json&pandaid=11"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ioportal.studies.models import Mitigation
+from ioportal.changes.models import Mitigation
 
 BODY = {
     "title": "Search path without Lustre",

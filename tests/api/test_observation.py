@@ -3,9 +3,9 @@
 import pytest
 from django.utils import timezone
 
-from ioportal.activity.models import PinnedBaseline
-from ioportal.flags import observation
-from ioportal.flags.models import Case, Flag
+from ioportal.findings import observation
+from ioportal.findings.models import Case, Flag
+from ioportal.load.models import PinnedBaseline
 from ioportal.site.models import Server, Service
 from tests import loading
 from tests.logs import GETATTR, Run, at, sacct

@@ -6,10 +6,10 @@ import polars as pl
 import pytest
 from django.db import transaction
 
-from ioportal.activity import demand
 from ioportal.ingest import stream_discards
 from ioportal.ingest.attribution import rpcs, seconds
 from ioportal.ingest.models import Segment, Stream
+from ioportal.load import demand
 from ioportal.site.models import Server
 from ioportal.telemetry.models import AttributedSecond, Principal
 from tests import batches, contents

@@ -11,8 +11,8 @@ from django.db import transaction
 from collectors import tables
 from ioportal.ingest.models import DirtyTrace
 from ioportal.jobs.models import Job
-from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 from tests import contents
 from tests.batches import batch as new_batch
 from tests.batches import delta, traced, window

@@ -9,8 +9,8 @@ import pytest
 
 from ioportal.api.tables.columns import JOBS, TABLES
 from ioportal.api.tables.pages import Rows
+from ioportal.jobs.job_facts import facts
 from ioportal.jobs.models import Job
-from ioportal.reporting.job_facts import facts
 from tests.logs import at
 
 HOSTILE = '=cmd|"a"!A1,\n\x1b[31m\u202e'

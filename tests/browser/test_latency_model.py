@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from ioportal.studies.experiments import RunRecord, named_experiment, record_runs
+from ioportal.experiments.experiments import RunRecord, named_experiment, record_runs
 
 MIB = 2**20
 

@@ -9,11 +9,11 @@ from kombu import Connection
 from playwright.sync_api import expect
 
 from ioportal.celery import app
-from ioportal.flags import evaluation
-from ioportal.flags.models import Case, Flag
+from ioportal.core.stages import EVALUATE, RUN_BACK_TESTS
+from ioportal.findings import evaluation
+from ioportal.findings.models import Case, Flag
 from ioportal.jobs import statistics
-from ioportal.stage_runs import drain
-from ioportal.stages import EVALUATE, RUN_BACK_TESTS
+from ioportal.telemetry.stage_runs import drain
 from tests.conftest import REPOSITORY, broker_of_our_own
 from tests.logs import Run, at, job_stats, sacct
 from tests.processes import ENDS_WITH_PARENT

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from ioportal.ingest import uploads
+from ioportal.experiments import uploads
 from simulator.experiments import strace as simulated
 
 

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from ioportal.analysis.trends import Step, buckets
-from ioportal.charts.time_axis import Mark, Meaning
-from ioportal.charts.timelines import Chart, Style
-from ioportal.charts.trends import figure
+from ioportal.core.charts.time_axis import Mark, Meaning
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.jobs.analysis.trends import Step, buckets
+from ioportal.jobs.charts.trends import figure
 from tests.browser import charts
 
 pytestmark = [

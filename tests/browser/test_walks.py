@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from ioportal.jobs import statistics
-from ioportal.stage_runs import drain
+from ioportal.telemetry.stage_runs import drain
 from tests.browser.charts import drawn
 from tests.browser.keyboard import go
 from tests.logs import Run, at, job_stats, sacct

@@ -10,7 +10,7 @@ from django.test import override_settings
 from ioportal_client.commands import main
 from pytest_django.live_server_helper import LiveServer
 
-from ioportal.flags.models import Flag
+from ioportal.findings.models import Flag
 from ioportal.jobs.models import Job
 from tests import contents
 from tests.web import rows, stories

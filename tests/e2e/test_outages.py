@@ -22,7 +22,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ioportal.postgres import base
+from ioportal.core.postgres import base
 from scripts import serve
 from scripts.bootstrap import NGINX
 from tests.api.conftest import sources, token  # noqa: F401  (fixtures)

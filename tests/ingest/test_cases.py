@@ -17,11 +17,11 @@ from collectors.format import Origin
 from collectors.formats import BY_NAME
 from collectors.lustre.job_stats import SECOND_TARGET
 from collectors.parsed import SourceUnavailable
+from ioportal.core.times import moment
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Job
 from ioportal.site.models import Cluster, Counter, Server
 from ioportal.telemetry import services
-from ioportal.times import moment
 from tests.contents import rows as table_rows
 
 CASES = Path(__file__).parents[3] / "shared" / "cases"

@@ -9,8 +9,8 @@ from django.db import connection
 
 from ioportal.ingest import tasks
 from ioportal.jobs import tasks as statistics
-from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 from tests import contents
 from tests.loading import run_task
 from tests.logs import Run, alps, at, job_stats, pbs, rpc, sacct, starting

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ioportal.activity.filesystem_load import Load, loads
+from ioportal.core.times import moment
+from ioportal.load.filesystem_load import Load, loads
 from ioportal.site.models import Filesystem, Server
-from ioportal.stage_runs import drain
 from ioportal.telemetry.rollups import roll_up
-from ioportal.times import moment
+from ioportal.telemetry.stage_runs import drain
 from tests.collectors.lustre.counters import FIXTURES
 from tests.logs import job_stats
 

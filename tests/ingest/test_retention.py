@@ -7,10 +7,10 @@ import pytest
 from django.db import NotSupportedError, connection, transaction
 from psycopg import sql
 
-from ioportal.ingest import retention_stage
 from ioportal.ingest.models import LateRows
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics
+from ioportal.load import retention_stage
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import RetentionLog
 from tests.logs import Run, at, job_stats, rpc, sacct

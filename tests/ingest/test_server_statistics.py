@@ -3,11 +3,11 @@
 import pytest
 from django.core.management import CommandError
 
-from ioportal.activity.top_clients import top_clients
+from ioportal.core.times import moment
 from ioportal.ingest.models import Segment
+from ioportal.load.top_clients import top_clients
 from ioportal.site.models import Counter, Server, Service
 from ioportal.telemetry import services
-from ioportal.times import moment
 from tests import contents
 from tests.collectors.lustre.counters import FIXTURES
 from tests.logs import Run, rpc, sacct

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 
 from ioportal.celery import app
-from ioportal.stage_runs import drain_alone
-from ioportal.stages import schedule
+from ioportal.core.stages import schedule
 from ioportal.telemetry.models import StageFailure
+from ioportal.telemetry.stage_runs import drain_alone
 
 
 def test_workers_have_every_scheduled_task():

@@ -11,9 +11,9 @@ from django.db import connection
 from kombu import Connection
 
 from ioportal.celery import app
+from ioportal.core.stages import ATTRIBUTE_PENDING
 from ioportal.ingest.models import DirtyTrace, Segment
 from ioportal.jobs.models import JobStatistics
-from ioportal.stages import ATTRIBUTE_PENDING
 from tests.conftest import REPOSITORY, SITE, broker_of_our_own
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.processes import ENDS_WITH_PARENT

@@ -6,9 +6,9 @@ from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioportal.activity import job_groups
 from ioportal.jobs.application_names import application_name, application_name_sql
 from ioportal.jobs.models import Job
+from ioportal.load import job_groups
 from ioportal.telemetry.models import JobGroup
 from tests.logs import Run, sacct
 

@@ -6,12 +6,12 @@ from random import Random
 import pytest
 
 from collectors.lustre.opcodes import LDLM_CANCEL
-from ioportal.analysis.metrics import METADATA_OPERATIONS, METRICS
 from ioportal.jobs.models import Job, JobStatistics
+from ioportal.metrics import METADATA_OPERATIONS, METRICS
 from ioportal.site.models import Target
-from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import IoWindow, Principal
+from ioportal.telemetry.stage_runs import drain
 from tests.jobs.polls import HOUR, MDT, every_ten_minutes
 from tests.logs import Run, Timed, at, job_stats, md_stats, rpc
 

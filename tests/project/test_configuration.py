@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from ioportal import env
-from ioportal.stages import STAGES
+from ioportal.core import env
+from ioportal.core.stages import STAGES
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Collectors, analysis and charts run without a portal."""
+"""Collectors, rules, analysis and charts run without a portal."""
 
 import re
 import subprocess
@@ -15,7 +15,8 @@ for module in pkgutil.walk_packages(getattr(package, "__path__", []), f"{package
     importlib.import_module(module.name)
 print(*sorted({"celery", "django", "psycopg"} & sys.modules.keys()))
 """
-AGENT = Path(__file__).parents[2] / "requirements" / "agent.txt"
+PROJECT = Path(__file__).parents[2]
+AGENT = PROJECT / "requirements" / "agent.txt"
 # Some packages import others if these are installed: here they are not.
 ONLY_WITH = """
 import importlib.metadata, importlib.util, sys
@@ -42,8 +43,13 @@ sys.meta_path.insert(0, NotInstalled())
         "collectors",
         "ioportal.alerts.decide",
         "ioportal.alerts.outcomes",
-        "ioportal.analysis",
-        "ioportal.charts",
+        "ioportal.metrics",
+        "ioportal.rules",
+        *sorted(
+            ".".join(folder.relative_to(PROJECT).parts)
+            for room in ("analysis", "charts")
+            for folder in PROJECT.glob(f"ioportal/*/{room}")
+        ),
     ],
 )
 def test_a_pure_package_imports_no_framework(package):
@@ -68,6 +74,6 @@ def test_the_client_needs_only_httpx():
     # In its folder, where the portal's packages are not importable.
     subprocess.run(
         [sys.executable, "-c", ONLY_WITH + IMPORT_ALL, "ioportal_client", requirements],
-        cwd=AGENT.parents[1] / "client",
+        cwd=PROJECT / "client",
         check=True,
     )

@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from ioportal import asgi, serving
-from ioportal.serving import Lane, Server
+from ioportal import asgi
+from ioportal.core import serving
+from ioportal.core.serving import Lane, Server
 
 
 def echo(environ, start_response):

@@ -7,9 +7,9 @@ import pytest
 from collectors.format import Origin
 from collectors.formats import BY_NAME, recognised
 from collectors.source import Source
-from ioportal.analysis.experiments.latency_model import Load, fit
-from ioportal.analysis.experiments.storage_timing import combined, comparison, timing
-from ioportal.analysis.experiments.timing_observations import observations
+from ioportal.experiments.analysis.latency_model import Load, fit
+from ioportal.experiments.analysis.storage_timing import combined, comparison, timing
+from ioportal.experiments.analysis.timing_observations import observations
 from simulator.experiments import cms, examples
 
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ioportal import stage_runs
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
+from ioportal.telemetry import stage_runs
 from ioportal.telemetry.models import DirtyImpact, DirtyIo
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from ioportal.ingest import attribution_stage
-from ioportal.stage_runs import drain
 from ioportal.telemetry import levels, piecewise, rollups
+from ioportal.telemetry.stage_runs import drain
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.properties import examples
 

@@ -4,17 +4,18 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
-from ioportal.activity.models import Incident
 from ioportal.alerts import answers
 from ioportal.alerts.models import Notification
-from ioportal.flags import cases
-from ioportal.flags.models import BackTest, Flag, ThresholdSet
-from ioportal.ingest import uploads
-from ioportal.ingest.models import Stream, Upload
-from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.changes.models import Mitigation
+from ioportal.experiments import uploads
+from ioportal.experiments.experiments import named_experiment
+from ioportal.experiments.models import Experiment, Upload
+from ioportal.findings import cases
+from ioportal.findings.models import BackTest, Flag, ThresholdSet
+from ioportal.ingest.models import Stream
+from ioportal.jobs.models import Job, Population, WorkloadJob
+from ioportal.load.models import Incident
 from ioportal.site.models import Server, Source
-from ioportal.studies.experiments import named_experiment
-from ioportal.studies.models import Experiment, Mitigation, Population
 from tests.logs import DAY, at
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

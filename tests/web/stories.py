@@ -5,7 +5,7 @@ from functools import partial
 
 from ioportal.jobs import statistics
 from ioportal.jobs.models import Job
-from ioportal.stage_runs import drain
+from ioportal.telemetry.stage_runs import drain
 from tests import loading
 from tests.collectors.lustre.counters import FIXTURES
 from tests.conftest import SITE

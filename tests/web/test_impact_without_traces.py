@@ -7,11 +7,10 @@ import pytest
 from django.db.models import F, Max, Sum
 from django.utils import timezone
 
-from ioportal.flags import latest_data
-from ioportal.flags.episodes import episodes_of
-from ioportal.flags.models import Flag
+from ioportal.findings import latest_data, server_states
+from ioportal.findings.episodes import episodes_of
+from ioportal.findings.models import Flag
 from ioportal.jobs.models import Job
-from ioportal.reporting import server_states
 from ioportal.site.models import Server, UserAccount
 from ioportal.telemetry.models import DirtyImpact, ImpactWindow, JobGroup
 from tests import loading, untraced

@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from ioportal.flags.models import Flag, Observation
+from ioportal.findings.models import Flag, Observation
 from ioportal.site.models import Nid, SourceJobId
 from ioportal.telemetry.models import Principal
 from tests.logs import at

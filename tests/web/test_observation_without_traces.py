@@ -3,8 +3,8 @@
 import pytest
 from django.utils import timezone
 
-from ioportal.flags import observation
-from ioportal.flags.models import Flag
+from ioportal.findings import observation
+from ioportal.findings.models import Flag
 from tests import loading, untraced
 from tests.logs import at
 from tests.web.reading import json_of, words_of

@@ -12,17 +12,17 @@ from django.utils.timesince import timesince
 
 from ioportal.alerts.digests.content import Digest, Entry, Section
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
-from ioportal.flags.models import Case
+from ioportal.core.visible_text import visible
+from ioportal.findings.case_texts import is_simulated, summaries, with_places, worst_first
+from ioportal.findings.models import Case
 from ioportal.ingest import health
-from ioportal.reporting.cases import is_simulated, summaries, with_places, worst_first
-from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from datetime import datetime
 
     from ioportal.alerts.models import NotificationQuerySet
-    from ioportal.reporting.cases import CaseSummary
+    from ioportal.findings.case_texts import CaseSummary
 
 _DAY = timedelta(days=1)
 _LISTED_CASES = 20

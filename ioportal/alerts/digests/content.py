@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from ioportal.alerts import compose
-from ioportal.visible_text import visible
+from ioportal.core.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,13 +13,13 @@ from django.db.models.functions import RowNumber
 from django.urls import reverse
 
 from ioportal.alerts.digests.content import Digest, Entry, Section
-from ioportal.analysis.metrics import Unit
-from ioportal.flags.models import Flag
+from ioportal.core import formatting
+from ioportal.core.units import Unit
+from ioportal.core.visible_text import visible
+from ioportal.findings.flag_values import in_words, title_of
+from ioportal.findings.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.jobs.runs import node_hours
-from ioportal.reporting import formatting
-from ioportal.reporting.flag_values import in_words, title_of
-from ioportal.visible_text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Aggregate
 
-    from ioportal.flags.models import FlagQuerySet
+    from ioportal.findings.models import FlagQuerySet
     from ioportal.jobs.models import JobQuerySet
 
 _WEEK: Final = timedelta(days=7)

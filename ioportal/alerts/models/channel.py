@@ -13,14 +13,14 @@ from django.db import models
 from django.utils import timezone
 
 from ioportal.alerts import channel_networks
-from ioportal.analysis.rules import BY_CODE
-from ioportal.flags.models import Flag
+from ioportal.findings.models import Flag
+from ioportal.rules import BY_CODE
 from ioportal.site.models import Filesystem
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ioportal.flags.models import Case
+    from ioportal.findings.models import Case
 
 _OWN_HOSTS = {"localhost", "127.0.0.1", "::1"}
 

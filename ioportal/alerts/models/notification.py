@@ -12,7 +12,7 @@ from django.db.models.functions import Upper
 
 from ioportal.alerts.models.channel import Channel
 from ioportal.alerts.outcomes import Outcome, Step
-from ioportal.flags.models import Case
+from ioportal.findings.models import Case
 from ioportal.site.models import Filesystem
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from django.core.validators import MaxValueValidator
 from django.db import models
 
 from ioportal.alerts.decide import Mode, Verdict
-from ioportal.flags.models import Case
+from ioportal.findings.models import Case
 from ioportal.site.models import Filesystem
 
 

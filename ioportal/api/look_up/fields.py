@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.analysis.quality import Grade
 from ioportal.api.look_up.records import JOB_FIELDS, PANDA_FIELDS
+from ioportal.jobs.analysis.quality import Grade
 
 _TEXT, _WHOLE, _NUMBER, _FLAG = (
     {"type": [kind, "null"]} for kind in ("string", "integer", "number", "boolean")

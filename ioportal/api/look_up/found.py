@@ -12,9 +12,9 @@ from ioportal.api.look_up import records
 from ioportal.api.look_up.query import CONDITIONS, IDS
 from ioportal.api.look_up.records import Viewer
 from ioportal.api.problems import invalid
+from ioportal.core.postgres.compiled import Compiled
+from ioportal.jobs.job_filters import by_id
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.postgres.compiled import Compiled
-from ioportal.studies.job_filters import by_id
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -15,7 +15,7 @@ from ioportal.api.look_up import found, query
 from ioportal.api.look_up.fields import BY_ID, EXAMPLE, LIST
 from ioportal.api.problems import Problem, expect_length, invalid, problems
 from ioportal.api.tokens import READER, reader
-from ioportal.visible_text import storable
+from ioportal.core.visible_text import storable
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

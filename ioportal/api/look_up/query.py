@@ -12,9 +12,9 @@ from django.db.models import BooleanField, DateTimeField, F, Func, Q, TextField
 from django.utils.dateparse import parse_date, parse_datetime
 
 from ioportal.api.problems import Problem, invalid
+from ioportal.core.postgres.compiled import Parameter
 from ioportal.jobs.keys import KEYS, EachOf
 from ioportal.jobs.panda_jobs import valid_ids
-from ioportal.postgres.compiled import Parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

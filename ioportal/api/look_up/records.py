@@ -15,12 +15,12 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, Func, OuterRef, Subquery, TextField
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.flags.models import Flag
+from ioportal.core.postgres.compiled import Compiled, Parameter
+from ioportal.findings.models import Flag
+from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.keys import KEYS, EachOf
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.postgres.compiled import Compiled, Parameter
-from ioportal.reporting.job_exports import PANDA_COLUMNS
-from ioportal.studies.cache import visibility_key
+from ioportal.load.job_exports import PANDA_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

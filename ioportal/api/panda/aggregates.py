@@ -11,15 +11,15 @@ from django.db.models import Count
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.analysis import trends as buckets_of
-from ioportal.analysis.histograms import Scale
-from ioportal.analysis.metrics import ANY_BY_NAME, BY_NAME, PANDA_METRICS
-from ioportal.analysis.rules import BY_CODE
-from ioportal.flags.models import Flag
+from ioportal.findings.models import Flag
+from ioportal.jobs import trends
+from ioportal.jobs.analysis import trends as buckets_of
+from ioportal.jobs.analysis.histograms import Scale
+from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.models import Job
-from ioportal.studies import trends
-from ioportal.studies.cache import visibility_key
-from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS, Selection, compare
+from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS, Selection, compare
+from ioportal.metrics import ANY_BY_NAME, BY_NAME, PANDA_METRICS
+from ioportal.rules import BY_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.jobs.models import WorkloadJobQuerySet
-    from ioportal.studies.populations import Comparison
+    from ioportal.jobs.populations import Comparison
 
 # Of batch jobs, each counted once.
 _OF_BATCH_JOBS = (

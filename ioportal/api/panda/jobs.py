@@ -22,13 +22,13 @@ from ioportal.api.responses import json_response
 from ioportal.api.selection import selected
 from ioportal.api.tokens import READER, WRITER, reader
 from ioportal.celery import wake
+from ioportal.core.stages import ATTRIBUTE_PENDING
+from ioportal.core.visible_text import storable
 from ioportal.ingest.formats import LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
 from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.jobs.populations import PANDA_JOBS
 from ioportal.site.models import Cluster
-from ioportal.stages import ATTRIBUTE_PENDING
-from ioportal.studies.populations import PANDA_JOBS
-from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ioportal.reporting.job_series import JobSeries
-from ioportal.reporting.time_ranges import TimeRange
-from ioportal.reporting.timelines import KINDS, Timeline
+from ioportal.core.time_ranges import TimeRange
+from ioportal.load.job_series import JobSeries
+from ioportal.load.step_charts import KINDS, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

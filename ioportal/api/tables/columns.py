@@ -9,16 +9,16 @@ import polars as pl
 from django.db.models import F, Field
 
 from collectors.tables import METADATA_OPERATIONS, UTC_US
-from ioportal.analysis.metrics import METRICS
 from ioportal.jobs.models.job import DISPLAY_ID
-from ioportal.reporting.job_exports import PANDA_COLUMNS
-from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.load.job_exports import PANDA_COLUMNS
+from ioportal.metrics import METRICS
 
 if TYPE_CHECKING:
     from django.db.models import Model
     from django.db.models.expressions import Combinable
 
-    from ioportal.studies.populations import JobKind
+    from ioportal.jobs.populations import JobKind
 
 _TYPES = {
     "BooleanField": pl.Boolean(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.spreadsheets import is_formula
+from ioportal.core.spreadsheets import is_formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

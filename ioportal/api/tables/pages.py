@@ -12,8 +12,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import F, Q
 
 from ioportal.api.problems import invalid
+from ioportal.core.visible_text import storable
 from ioportal.telemetry.copy import read_rows
-from ioportal.visible_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,12 +12,6 @@ from ioportal.ingest.formats.accounting import JobsLoader, LaunchesLoader, Workl
 from ioportal.ingest.formats.common import LoadOptions
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.formats.deltas import JobDeltasLoader, TargetDeltasLoader
-from ioportal.ingest.formats.experiments import (
-    PairTransfersLoader,
-    ProcessSamplesLoader,
-    RunsLoader,
-    SystemCallsLoader,
-)
 from ioportal.ingest.formats.exports import ExportDeltasLoader
 from ioportal.ingest.formats.histories import HistoryLoader
 from ioportal.ingest.formats.services import ServiceStatsLoader
@@ -41,7 +35,7 @@ class BatchLoader(Protocol):
 
 BatchLoaderFactory: TypeAlias = Callable[[Batch, Sequence[Observed]], BatchLoader]
 
-# Formats of other tables are read by agents only.
+# Formats of other tables are read by agents only, or registered by `experiments`.
 FILE_LOADERS: dict[Table, FileLoaderFactory] = {
     tables.RPC_WINDOWS: RpcTraceLoader,
     tables.REQUEST_WINDOWS: HistoryLoader,
@@ -51,10 +45,6 @@ FILE_LOADERS: dict[Table, FileLoaderFactory] = {
     tables.JOBS: JobsLoader,
     tables.LAUNCHES: LaunchesLoader,
     tables.WORKLOAD_JOBS: WorkloadJobsLoader,
-    tables.RUNS: RunsLoader,
-    tables.SYSTEM_CALLS: SystemCallsLoader,
-    tables.PROCESS_SAMPLES: ProcessSamplesLoader,
-    tables.PAIR_TRANSFERS: PairTransfersLoader,
 }
 
 

@@ -11,12 +11,12 @@ from django.db.models import Min
 
 from collectors.batch import hostlists
 from collectors.format import Origin as InputOrigin
+from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.ingest import checks
 from ioportal.ingest.formats.common import LoadOptions, needed, parsed_parts
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import AccountingRecord, Batch, DirtyJob, OwnerConflict, Segment
 from ioportal.jobs import accounting, panda_jobs
-from ioportal.postgres.advisory_locks import Lock, hold
 from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Segments, streams, uploads, lines, dirty intervals that await attribution, and late rows."""
+"""Segments, streams, lines, dirty intervals that await attribution, and late rows."""
 
 from ioportal.ingest.models.dirty import (
     DirtyDeltas,
@@ -11,7 +11,6 @@ from ioportal.ingest.models.late_rows import LateRows
 from ioportal.ingest.models.lines import AccountingRecord, OwnerConflict, Reject
 from ioportal.ingest.models.segment import Batch, Segment, SegmentQuerySet
 from ioportal.ingest.models.stream import DisplacedClaim, Sender, Stream
-from ioportal.ingest.models.upload import Upload, UploadFile, UploadPart, UploadQuerySet
 
 __all__ = [
     "AccountingRecord",
@@ -29,8 +28,4 @@ __all__ = [
     "SegmentQuerySet",
     "Sender",
     "Stream",
-    "Upload",
-    "UploadFile",
-    "UploadPart",
-    "UploadQuerySet",
 ]

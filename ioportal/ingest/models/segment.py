@@ -9,7 +9,6 @@ from django.db import models
 
 from collectors.formats import BY_NAME
 from ioportal.site.models import Cluster, Server, Source, Target
-from ioportal.studies.models import Experiment, Run
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -44,9 +43,9 @@ class Segment(models.Model):
     server = models.ForeignKey(Server, models.CASCADE, null=True, blank=True)
     targets = models.ManyToManyField(Target, blank=True)
     experiment = models.ForeignKey(
-        Experiment, models.CASCADE, null=True, blank=True, related_name="segments"
+        "studies.Experiment", models.CASCADE, null=True, blank=True, related_name="segments"
     )
-    runs = models.ManyToManyField(Run, blank=True, related_name="segments")
+    runs = models.ManyToManyField("studies.Run", blank=True, related_name="segments")
     start = models.DateTimeField(null=True)  # first record; for counters, the time of the read
     end = models.DateTimeField(null=True)  # last record
     loaded_at = models.DateTimeField(auto_now_add=True)

@@ -8,8 +8,8 @@ from django.db import connection, models
 from django.db.models.functions import Now
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.analysis.metrics import METRICS
 from ioportal.jobs.models.job import Job
+from ioportal.metrics import METRICS
 from ioportal.telemetry.models import Pending, PendingQuerySet
 
 if TYPE_CHECKING:

@@ -258,7 +258,7 @@ class JobGroup(models.Model):
         CAMPAIGN = 14, "campaign"  # project and application name
 
     kind = models.SmallIntegerField(choices=Kind)
-    text = models.CharField(max_length=128)  # as in `ioportal.activity.job_groups`
+    text = models.CharField(max_length=128)  # as in `ioportal.load.job_groups`
 
     class Meta:
         constraints = [models.UniqueConstraint(name="job_group", fields=["kind", "text"])]

@@ -11,16 +11,16 @@ from django.db.models.functions import TruncWeek
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.analysis import trends
-from ioportal.analysis.trends import Step
-from ioportal.charts import trends as charts
-from ioportal.charts.timelines import Chart, Style
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.jobs.analysis import trends
+from ioportal.jobs.analysis.trends import Step
+from ioportal.jobs.charts import trends as charts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ioportal.charts.time_axis import Figure
-    from ioportal.flags.models import Case, FlagQuerySet
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.findings.models import Case, FlagQuerySet
 
 _CHART = Chart(
     "flags",

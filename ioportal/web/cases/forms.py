@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from ioportal.flags import triage
-from ioportal.time_fields import TimeField
+from ioportal.core.time_fields import TimeField
+from ioportal.findings import triage
 from ioportal.web.cases.inbox import staff
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.flags.triage import Outcome
+    from ioportal.findings.triage import Outcome
 
 DEFAULT_MUTE = timedelta(days=1)
 _MAX_CASES = 200  # more than a page lists

@@ -13,11 +13,8 @@ from django.contrib.auth import get_user_model
 from django.core.paginator import Paginator
 from django.db.models import Count, Exists, OuterRef, Q
 
-from ioportal.analysis.rules import RULES
-from ioportal.analysis.rules.rule import Subject
-from ioportal.flags import latest_data
-from ioportal.flags.models import CURRENT, TO_TRIAGE, Case, Flag
-from ioportal.reporting.cases import (
+from ioportal.findings import latest_data
+from ioportal.findings.case_texts import (
     columns,
     current_impacts,
     fact,
@@ -26,9 +23,12 @@ from ioportal.reporting.cases import (
     with_places,
     worst_first,
 )
-from ioportal.reporting.principals import host_subjects
+from ioportal.findings.models import CURRENT, TO_TRIAGE, Case, Flag
+from ioportal.jobs.job_filters import ValuesFilter, split_values
+from ioportal.load.principals import host_subjects
+from ioportal.rules import RULES
+from ioportal.rules.rule import Subject
 from ioportal.site.models import Cluster, Filesystem
-from ioportal.studies.job_filters import ValuesFilter, split_values
 from ioportal.web.common.pagination import COUNTED, Concatenated
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.activity.impact_totals import ImpactTotal
-    from ioportal.flags.models import CaseQuerySet
-    from ioportal.reporting.cases import CaseSummary
+    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.models import CaseQuerySet
+    from ioportal.load.impact_totals import ImpactTotal
 
 PER_PAGE = 40
 ME, UNASSIGNED = "me", "none"  # values of the assignee filter

@@ -13,10 +13,10 @@ from django.shortcuts import get_object_or_404
 
 from ioportal.alerts.models import Answer, CaseDecision, Notification, NotificationCase
 from ioportal.alerts.topics import topics
-from ioportal.flags import latest_data
-from ioportal.flags.models import Case, CaseEvent, Flag
-from ioportal.reporting import flags, past_effects
-from ioportal.reporting.cases import (
+from ioportal.changes import past_effects
+from ioportal.changes.models import Mitigation
+from ioportal.findings import flags, latest_data
+from ioportal.findings.case_texts import (
     current_impacts,
     facts,
     is_simulated,
@@ -24,7 +24,7 @@ from ioportal.reporting.cases import (
     summaries,
     with_places,
 )
-from ioportal.studies.models import Mitigation
+from ioportal.findings.models import Case, CaseEvent, Flag
 from ioportal.web.cases.flags_by_week import FlagsByWeek
 from ioportal.web.mails.answers import AnswerForm
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
-    from ioportal.flags.models import FlagQuerySet
-    from ioportal.reporting.cases import CaseSummary
-    from ioportal.reporting.flags import FlagSummary
-    from ioportal.reporting.past_effects import PastEffect
+    from ioportal.changes.past_effects import PastEffect
+    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.flags import FlagSummary
+    from ioportal.findings.models import FlagQuerySet
 
 PER_PAGE = 40
 _LISTED_CASES = 10

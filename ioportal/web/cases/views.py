@@ -13,9 +13,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from ioportal.alerts import answers, planning
 from ioportal.alerts.decide import Verdict
-from ioportal.flags.models import Case
-from ioportal.reporting import flags
-from ioportal.reporting.cases import columns
+from ioportal.findings import flags
+from ioportal.findings.case_texts import columns
+from ioportal.findings.models import Case
 from ioportal.web.cases.forms import DEFAULT_MUTE, TriageForm, outcome_message
 from ioportal.web.cases.inbox import Inbox
 from ioportal.web.cases.page import CasePage

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from django.http import HttpResponse, JsonResponse, StreamingHttpResponse
 
-from ioportal.spreadsheets import is_formula
+from ioportal.core.spreadsheets import is_formula
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

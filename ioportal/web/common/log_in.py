@@ -11,7 +11,7 @@ from django.shortcuts import render, resolve_url
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
-from ioportal.throttling.counters import TooManyAttempts
+from ioportal.core.throttling.counters import TooManyAttempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

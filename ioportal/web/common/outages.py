@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.defaults import server_error
 from psycopg.errors import QueryCanceled
 
-from ioportal.problem_details import CONTENT_TYPE, problem_details
+from ioportal.core.problem_details import CONTENT_TYPE, problem_details
 from ioportal.telemetry.free_space import Overload, database_full
 
 if TYPE_CHECKING:

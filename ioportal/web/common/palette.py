@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
-from ioportal.charts import palette
+from ioportal.core.charts import palette
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -25,7 +25,7 @@ _YEAR_S = 31_536_000
 @require_safe
 @cache_control(public=True, immutable=True, max_age=_YEAR_S)
 def stylesheet(_request: HttpRequest, version: str) -> HttpResponse:  # noqa: ARG001  (changes the URL)
-    """The tokens of `charts.palette`; the URL changes with them."""
+    """The tokens of `core.charts.palette`; the URL changes with them."""
     return HttpResponse(_STYLESHEET, content_type="text/css")
 
 

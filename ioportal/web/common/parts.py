@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ioportal.reporting.timelines import ROWS_SHOWN
+from ioportal.load.step_charts import ROWS_SHOWN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ioportal.charts.time_axis import Figure
+    from ioportal.core.charts.time_axis import Figure
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.http import HttpRequest
 
-from ioportal.visible_text import storable
+from ioportal.core.visible_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse
 from django.utils.cache import patch_vary_headers
 
-from ioportal.visible_text import visible_text
+from ioportal.core.visible_text import visible_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ class PrivateResponses:
 class VisibleCharacters:
     """Middleware: control and invisible characters in a page become codes.
 
-    See `ioportal.visible_text`. Names come from job scripts and logs. Values of form fields stay as
+    See `core.visible_text`. Names come from job scripts and logs. Values of form fields stay as
     they are.
     """
 

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from ioportal.reporting.time_ranges import OpenRange
-from ioportal.studies.job_filters import TIME
-from ioportal.studies.pending_statistics import pending_statistics
-from ioportal.studies.populations import BATCH_JOBS, JOB_KINDS
-from ioportal.times import ALL
+from ioportal.core.time_ranges import OpenRange
+from ioportal.core.times import ALL
+from ioportal.jobs.job_filters import TIME
+from ioportal.jobs.pending_statistics import pending_statistics
+from ioportal.jobs.populations import BATCH_JOBS, JOB_KINDS
 from ioportal.web.common import job_kinds
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.studies.populations import JobKind
+    from ioportal.jobs.populations import JobKind
 
 
 class SelectedJobs:

@@ -9,35 +9,36 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.utils import timezone
 
-from ioportal.analysis import trends
-from ioportal.analysis.comparison.results import Scale as EffectScale
-from ioportal.analysis.comparison.results import Verdict
-from ioportal.analysis.histograms import Scale
-from ioportal.analysis.metrics import Unit
-from ioportal.analysis.trends import MAX_BUCKETS, Step
-from ioportal.charts import comparisons as charts
-from ioportal.charts import histograms
-from ioportal.charts import trends as trend_charts
-from ioportal.charts.comparisons import Days, Distribution, Quantity, Ratio, Region, Shares
-from ioportal.charts.time_axis import CalendarAxis, Mark, Meaning, drawn_unit
-from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting import formatting, mitigation_marks
-from ioportal.reporting.formatting import lowered, signed
-from ioportal.studies import trends as questions
-from ioportal.studies.arm_details import arm_jobs
-from ioportal.studies.cache import cached
-from ioportal.studies.populations import BATCH_JOBS, figures_version
-from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
+from ioportal.changes import mitigation_marks
+from ioportal.changes.arm_details import arm_jobs
+from ioportal.changes.charts import comparisons as charts
+from ioportal.changes.charts.comparisons import Days, Distribution, Quantity, Ratio, Region, Shares
+from ioportal.core import formatting
+from ioportal.core.charts.time_axis import CalendarAxis, Mark, Meaning, drawn_unit
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.core.formatting import lowered, signed
+from ioportal.core.units import Unit
+from ioportal.jobs import trends as questions
+from ioportal.jobs.analysis import trends
+from ioportal.jobs.analysis.comparison.results import Scale as EffectScale
+from ioportal.jobs.analysis.comparison.results import Verdict
+from ioportal.jobs.analysis.histograms import Scale
+from ioportal.jobs.analysis.trends import MAX_BUCKETS, Step
+from ioportal.jobs.cache import cached
+from ioportal.jobs.charts import histograms
+from ioportal.jobs.charts import trends as trend_charts
+from ioportal.jobs.populations import BATCH_JOBS, figures_version
+from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.web.common.parts import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ioportal.analysis.metrics import Metric
-    from ioportal.analysis.trends import Buckets
-    from ioportal.charts.time_axis import Figure
-    from ioportal.reporting.time_ranges import TimeRange
-    from ioportal.studies.populations import JobKind
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.core.time_ranges import TimeRange
+    from ioportal.jobs.analysis.trends import Buckets
+    from ioportal.jobs.populations import JobKind
+    from ioportal.metrics import Metric
     from ioportal.web.comparisons.page import ComparisonPage
 
 _BOX = {"p5": 5, "p25": 25, "p50": 50, "p75": 75, "p95": 95}

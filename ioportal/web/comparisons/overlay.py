@@ -13,16 +13,15 @@ import polars as pl
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.charts import timelines as charts
-from ioportal.charts.arms import MOST_ARMS
-from ioportal.charts.time_axis import ElapsedAxis
-from ioportal.charts.timelines import Chart, Style
-from ioportal.jobs import similar_jobs
+from ioportal.core.charts import timelines as charts
+from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.core.charts.time_axis import ElapsedAxis
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.jobs import job_facts, similar_jobs
+from ioportal.jobs.job_filters import by_id
 from ioportal.jobs.models import Job
-from ioportal.reporting import job_facts
-from ioportal.reporting.job_series import JobSeries
-from ioportal.reporting.timelines import BY_NAME, ROWS_SHOWN, Timeline
-from ioportal.studies.job_filters import by_id
+from ioportal.load.job_series import JobSeries
+from ioportal.load.step_charts import BY_NAME, ROWS_SHOWN, Timeline
 from ioportal.telemetry.models import LARGEST_BIGINT
 
 if TYPE_CHECKING:
@@ -31,10 +30,10 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.analysis.metrics import Metric
-    from ioportal.analysis.timelines import Steps
-    from ioportal.charts.time_axis import Figure
-    from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.core.time_ranges import TimeRange
+    from ioportal.core.timelines import Steps
+    from ioportal.metrics import Metric
 
 _OPTIONS = {  # title and values of each parameter; the first value is the default
     "align": ("Align by", {"elapsed": "time since start", "share": "share of the run"}),

@@ -10,23 +10,26 @@ from typing import TYPE_CHECKING, Any
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
-from ioportal.charts.arms import MOST_ARMS
-from ioportal.reporting import arm_totals, formatting, moved_load
-from ioportal.reporting.comparison_conclusions import by_change, conclusions
-from ioportal.reporting.expectations import Finding
-from ioportal.reporting.formatting import lowered
-from ioportal.reporting.population_filters import population_text
-from ioportal.reporting.time_ranges import TimeRange
-from ioportal.studies import trends as questions
-from ioportal.studies.arm_details import arm_details, arm_jobs, metric_details
-from ioportal.studies.before_after import Surroundings
-from ioportal.studies.comparisons import compare_arms, metrics_of, without_overlaps
-from ioportal.studies.models import Mitigation, Population
-from ioportal.studies.pending_statistics import pending_statistics
-from ioportal.studies.population_values import Covariate
-from ioportal.studies.populations import BATCH_JOBS
-from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS
+from ioportal.changes import arm_totals
+from ioportal.changes.arm_details import arm_details, arm_jobs, metric_details
+from ioportal.changes.before_after import Surroundings
+from ioportal.changes.comparison_conclusions import by_change, conclusions
+from ioportal.changes.comparisons import compare_arms, metrics_of, without_overlaps
+from ioportal.changes.expectations import Finding
+from ioportal.changes.models import Mitigation
+from ioportal.core import formatting
+from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.core.formatting import lowered
+from ioportal.core.time_ranges import TimeRange
+from ioportal.jobs import trends as questions
+from ioportal.jobs.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
+from ioportal.jobs.models import Population
+from ioportal.jobs.pending_statistics import pending_statistics
+from ioportal.jobs.population_filters import population_text
+from ioportal.jobs.population_values import Covariate
+from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS
+from ioportal.load import moved_load
 from ioportal.web.comparisons import charts, presets
 from ioportal.web.comparisons.query import FEWEST_ARMS, ComparisonQuery
 from ioportal.web.comparisons.table import ArmRow, EffectCells, controlled_values, effect_values
@@ -41,19 +44,15 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.analysis.before_after import Period
-    from ioportal.analysis.comparison.results import (
-        Comparison,
-        Effect,
-        MetricComparison,
-    )
-    from ioportal.analysis.metrics import Metric
-    from ioportal.reporting.arm_totals import Total
-    from ioportal.reporting.moved_load import Place
-    from ioportal.studies.arm_details import ArmDetails, MetricDetails
-    from ioportal.studies.before_after import Neighbour
-    from ioportal.studies.comparisons import ArmComparison
-    from ioportal.studies.populations import JobKind
+    from ioportal.changes.analysis.before_after import Period
+    from ioportal.changes.arm_details import ArmDetails, MetricDetails
+    from ioportal.changes.arm_totals import Total
+    from ioportal.changes.before_after import Neighbour
+    from ioportal.changes.comparisons import ArmComparison
+    from ioportal.jobs.analysis.comparison.results import Comparison, Effect, MetricComparison
+    from ioportal.jobs.populations import JobKind
+    from ioportal.load.moved_load import Place
+    from ioportal.metrics import Metric
     from ioportal.web.common.parts import Part
     from ioportal.web.comparisons.arms import Arm
     from ioportal.web.comparisons.presets import PresetForm

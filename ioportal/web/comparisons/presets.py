@@ -13,9 +13,9 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.studies import trends as questions
-from ioportal.studies.populations import BATCH_JOBS, day_end
-from ioportal.time_fields import TimeField
+from ioportal.core.time_fields import TimeField
+from ioportal.jobs import trends as questions
+from ioportal.jobs.populations import BATCH_JOBS, day_end
 from ioportal.web.comparisons.arms import read_arms
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from urllib.parse import urlencode
 
 from django.core.exceptions import ValidationError
 
-from ioportal.analysis.comparison.results import MARGIN
-from ioportal.charts.arms import MOST_ARMS
-from ioportal.studies.comparisons import control_arm
-from ioportal.studies.models import Mitigation
-from ioportal.studies.population_values import Covariate
+from ioportal.changes.comparisons import control_arm
+from ioportal.changes.models import Mitigation
+from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.jobs.analysis.comparison.results import MARGIN
+from ioportal.jobs.population_values import Covariate
 from ioportal.web.comparisons.arms import Arm, read_arms
 from ioportal.web.populations.references import read
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.reporting.population_tables import DescribedPopulation
-    from ioportal.studies.populations import Selection
+    from ioportal.jobs.population_tables import DescribedPopulation
+    from ioportal.jobs.populations import Selection
 
 FEWEST_ARMS = 2
 OTHERS, NONE = "others", "none"  # values of `control` other than populations

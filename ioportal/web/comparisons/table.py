@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ioportal.analysis.comparison.results import Scale
-from ioportal.reporting import formatting
-from ioportal.reporting.comparison_sentences import sentence
+from ioportal.changes.comparison_sentences import sentence
+from ioportal.core import formatting
+from ioportal.jobs.analysis.comparison.results import Scale
 
 if TYPE_CHECKING:
-    from ioportal.analysis.comparison.results import ArmFigures, Effect
-    from ioportal.analysis.metrics import Metric
+    from ioportal.jobs.analysis.comparison.results import ArmFigures, Effect
+    from ioportal.metrics import Metric
     from ioportal.web.comparisons.arms import Arm
 
 _MINUS = "\N{MINUS SIGN}"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from django.utils import timezone
 
-from ioportal.activity.models import Incident
-from ioportal.analysis.change_points import change_points
-from ioportal.reporting import formatting
-from ioportal.reporting.comparison_sentences import cautions
-from ioportal.reporting.formatting import with_unit
-from ioportal.studies.change_points import FEWEST_JOBS, MAIN_METRICS
-from ioportal.studies.site_load import nodes_in_use
+from ioportal.changes.analysis.change_points import change_points
+from ioportal.changes.change_points import FEWEST_JOBS, MAIN_METRICS
+from ioportal.changes.comparison_sentences import cautions
+from ioportal.core import formatting
+from ioportal.core.formatting import with_unit
+from ioportal.jobs.site_load import nodes_in_use
+from ioportal.load.models import Incident
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from ioportal.analysis.histograms import Scale
-from ioportal.analysis.metrics import BY_NAME
-from ioportal.analysis.rules.outlier import OUTLIER, at_threshold
-from ioportal.charts import histograms as charts
-from ioportal.reporting import formatting
-from ioportal.studies import standings
+from ioportal.core import formatting
+from ioportal.jobs import standings
+from ioportal.jobs.analysis.histograms import Scale
+from ioportal.jobs.charts import histograms as charts
+from ioportal.metrics import BY_NAME
+from ioportal.rules.outlier import OUTLIER, at_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ioportal.analysis.histograms import Bin
-    from ioportal.flags.models import Flag
+    from ioportal.findings.models import Flag
+    from ioportal.jobs.analysis.histograms import Bin
     from ioportal.jobs.models import Job
 
 

@@ -9,16 +9,16 @@ from urllib.parse import urlencode
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from ioportal.analysis.rules.evidence import DAY
-from ioportal.analysis.rules.rule import GROUPS, Subject
-from ioportal.flags import history, latest_data
-from ioportal.flags.models import Flag
-from ioportal.reporting import flag_evidence, harm_texts, queue_links
-from ioportal.reporting.contacts import contact
-from ioportal.reporting.flag_history import history_chart
-from ioportal.reporting.flags import is_simulated, summaries, with_subjects
-from ioportal.reporting.job_facts import Comparison, statistics_of
-from ioportal.reporting.principals import job_group_filters
+from ioportal.findings import flag_evidence, harm_texts, history, latest_data
+from ioportal.findings.flag_history import history_chart
+from ioportal.findings.flags import is_simulated, summaries, with_subjects
+from ioportal.findings.models import Flag
+from ioportal.jobs.job_facts import Comparison, statistics_of
+from ioportal.load import queue_links
+from ioportal.load.principals import job_group_filters
+from ioportal.rules.evidence import DAY
+from ioportal.rules.rule import GROUPS, Subject
+from ioportal.site.contacts import contact
 from ioportal.site.models import Server
 from ioportal.web.flags.outlier_histogram import OutlierHistogram
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.episodes import Episode
-    from ioportal.flags.history.source import MeasureHistory
-    from ioportal.flags.models import FlagEvent
-    from ioportal.reporting.contacts import Contact
-    from ioportal.reporting.flag_evidence import Figure
-    from ioportal.reporting.flags import FlagSummary
-    from ioportal.reporting.timelines import StepsChart
+    from ioportal.findings.flag_evidence import Figure
+    from ioportal.findings.flags import FlagSummary
+    from ioportal.findings.history.source import MeasureHistory
+    from ioportal.findings.models import FlagEvent
+    from ioportal.load.episodes import Episode
+    from ioportal.load.step_charts import StepsChart
+    from ioportal.site.contacts import Contact
 
 _LISTED_EPISODES = 12
 

@@ -10,23 +10,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.utils import timezone
 
-from ioportal.activity import host_operations
-from ioportal.activity.load import target_load
-from ioportal.analysis.timelines import OBSERVED, Steps, coarsened, rates, within
-from ioportal.charts import palette
-from ioportal.charts import timelines as charts
-from ioportal.charts.labels import kind_of
-from ioportal.charts.timelines import Chart, Style
+from ioportal.core.charts import palette
+from ioportal.core.charts import timelines as charts
+from ioportal.core.charts.labels import kind_of
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.core.formatting import step_of
+from ioportal.core.timelines import OBSERVED, Steps, coarsened, rates, within
 from ioportal.ingest import pending_attribution
-from ioportal.reporting.formatting import step_of
-from ioportal.reporting.series import (
-    bin_width,
-    exported,
-    observed,
-    seconds,
-    seconds_within,
-    without,
-)
+from ioportal.load import host_operations
+from ioportal.load.load import target_load
+from ioportal.load.series import bin_width, exported, observed, seconds, seconds_within, without
 from ioportal.site import process_names
 from ioportal.telemetry.models import Coverage, Principal
 
@@ -35,9 +28,9 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
-    from ioportal.activity.host_operations import Host
-    from ioportal.charts.time_axis import Figure
-    from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.core.time_ranges import TimeRange
+    from ioportal.load.host_operations import Host
     from ioportal.site.models import Target
     from ioportal.telemetry.coverage import Interval
 

@@ -15,19 +15,20 @@ from django.db.models import Max, Q
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.flags import latest_data
+from ioportal.core.time_ranges import TimeRange
+from ioportal.core.times import RECENT
+from ioportal.findings import case_texts as cases
+from ioportal.findings import latest_data, listed_flags, server_states
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
-from ioportal.reporting import cases, impacts, listed_flags, request_times, server_states
-from ioportal.reporting.series import last_observed
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.jobs.pending_statistics import pending_statistics
+from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.load import impacts, request_times
+from ioportal.load.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target
-from ioportal.studies.pending_statistics import pending_statistics
-from ioportal.studies.populations import BATCH_JOBS
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
-from ioportal.times import RECENT
 from ioportal.web.home.load import MetadataLoad
 from ioportal.web.ingest import segments
 from ioportal.web.jobs import columns
@@ -39,12 +40,12 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.activity.impact_totals import ImpactTotal
-    from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.reporting.cases import CaseSummary
-    from ioportal.reporting.impacts import ImpactRow
-    from ioportal.reporting.server_states import ServerState
-    from ioportal.reporting.timelines import StepsChart
+    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.server_states import ServerState
+    from ioportal.load.impact_totals import ImpactTotal
+    from ioportal.load.impacts import ImpactRow
+    from ioportal.load.step_charts import StepsChart
+    from ioportal.load.top_consumers import PrincipalKey
     from ioportal.site.models import Source
     from ioportal.telemetry.models import StageFailure
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ioportal.reporting import observations
+from ioportal.findings import observations
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only

@@ -11,17 +11,17 @@ import polars as pl
 from django.core.exceptions import ValidationError
 
 from collectors.lustre import opcodes
-from ioportal.activity import incidents, principal_windows
-from ioportal.activity.models import Incident
-from ioportal.analysis.populations import coarse, hidden_sums
-from ioportal.reporting.contacts import contact
-from ioportal.reporting.formatting import duration
-from ioportal.reporting.principals import BYS, Name, job_group_name, named
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.core.formatting import duration
+from ioportal.core.time_ranges import TimeRange
+from ioportal.core.times import RECENT
+from ioportal.jobs.analysis.populations import coarse, hidden_sums
+from ioportal.jobs.cache import cached
+from ioportal.load import incidents, principal_windows
+from ioportal.load.models import Incident
+from ioportal.load.principals import BYS, Name, job_group_name, named
+from ioportal.site.contacts import contact
 from ioportal.site.models import Server, Service
-from ioportal.studies.cache import cached
 from ioportal.telemetry import coverage
-from ioportal.times import RECENT
 from ioportal.web.incidents import queue_rows
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.activity.incidents import Analysis
-    from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.analysis.slowness import Slowdown
-    from ioportal.reporting.contacts import Contact
+    from ioportal.load.analysis.slowness import Slowdown
+    from ioportal.load.incidents import Analysis
+    from ioportal.load.top_consumers import PrincipalKey
+    from ioportal.site.contacts import Contact
     from ioportal.site.models import Filesystem
     from ioportal.web.incidents.queue_rows import QueueRow
 

@@ -9,10 +9,10 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from ioportal.activity.models import Incident, Report
-from ioportal.reporting.formatting import duration
+from ioportal.core.formatting import duration
+from ioportal.core.time_fields import TimeField
+from ioportal.load.models import Incident, Report
 from ioportal.site.models import Filesystem, Server
-from ioportal.time_fields import TimeField
 from ioportal.web.incidents.analysis import LONGEST
 
 if TYPE_CHECKING:

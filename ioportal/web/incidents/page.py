@@ -12,10 +12,10 @@ from django.core.paginator import Paginator
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from ioportal.activity.models import Incident, Report
-from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
-from ioportal.analysis.metrics import Unit
-from ioportal.reporting import request_times
+from ioportal.core.units import Unit
+from ioportal.load import request_times
+from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.load.models import Incident, Report
 from ioportal.site.models import Filesystem, Server
 from ioportal.web.incidents import analysis
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
-    from ioportal.reporting.timelines import StepsChart
+    from ioportal.load.step_charts import StepsChart
     from ioportal.web.incidents.analysis import ImpactAnalysis, SlowInterval
 
 _LISTED = 25

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.http import Http404
 
-from ioportal.analysis.populations import coarsened, hidden_sums
-from ioportal.analysis.replay.impact import DEFINITION
-from ioportal.analysis.replay.seconds import SECONDS
-from ioportal.analysis.timelines import Steps
-from ioportal.charts.palette import REST
-from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting import queue_links
-from ioportal.reporting.time_ranges import TimeRange, moment
-from ioportal.reporting.timelines import StepsChart
+from ioportal.core.charts.palette import REST
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.core.time_ranges import TimeRange, moment
+from ioportal.core.timelines import Steps
+from ioportal.jobs.analysis.populations import coarsened, hidden_sums
+from ioportal.load import queue_links
+from ioportal.load.analysis.replay.impact import DEFINITION
+from ioportal.load.analysis.replay.seconds import SECONDS
+from ioportal.load.step_charts import StepsChart
 from ioportal.web.incidents import queue_rows
 from ioportal.web.incidents.analysis import default_range, selected_range
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.activity.queues import GroupSeconds, Queue
-    from ioportal.analysis.replay.server import Plateau
+    from ioportal.load.analysis.replay.server import Plateau
+    from ioportal.load.queues import GroupSeconds, Queue
     from ioportal.site.models import Server
     from ioportal.web.incidents.queue_rows import QueueRow
 

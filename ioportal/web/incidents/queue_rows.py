@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ioportal.activity.job_groups import Application, Campaign
-from ioportal.activity.principal_windows import principal_key, principal_name
-from ioportal.analysis.populations import coarse, hidden_sums
-from ioportal.analysis.replay.impact import PRINCIPAL
+from ioportal.jobs.analysis.populations import coarse, hidden_sums
 from ioportal.jobs.models import Job
-from ioportal.reporting import queue_links
-from ioportal.reporting.principals import BYS, Name, job_group_name, named
+from ioportal.load import queue_links
+from ioportal.load.analysis.replay.impact import PRINCIPAL
+from ioportal.load.job_groups import Application, Campaign
+from ioportal.load.principal_windows import principal_key, principal_name
+from ioportal.load.principals import BYS, Name, job_group_name, named
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.top_consumers import PrincipalKey
-    from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.core.time_ranges import TimeRange
+    from ioportal.load.top_consumers import PrincipalKey
 
 UNNAMED = Name("another")  # beyond the named principals
 _LISTED = 25
@@ -113,8 +113,8 @@ def rows(
     """Return a row for each group in each queue, largest impact first.
 
     Args:
-        queues: columns of `analysis.replay.impact.QUEUES`, and server with its name.
-        parts: columns of `analysis.replay.impact.PARTS`, and server.
+        queues: columns of `load.analysis.replay.impact.QUEUES`, and server with its name.
+        parts: columns of `load.analysis.replay.impact.PARTS`, and server.
         window: the analysed range.
         user: see `group_names`.
     """

@@ -10,9 +10,9 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from ioportal.activity.models import Incident
+from ioportal.core.visible_text import storable
+from ioportal.load.models import Incident
 from ioportal.site.models import Server
-from ioportal.visible_text import storable
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only

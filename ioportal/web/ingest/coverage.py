@@ -9,11 +9,11 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from ioportal.charts.coverage import strip
+from ioportal.core.formatting import percent
+from ioportal.core.time_ranges import TimeRange
+from ioportal.ingest.coverage import strip
 from ioportal.ingest.data_quality import unexplained_operations
 from ioportal.ingest.data_quality.unexplained_operations import HOUR, TargetHour
-from ioportal.reporting.formatting import percent
-from ioportal.reporting.time_ranges import TimeRange
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.coverage import Interval

@@ -12,11 +12,11 @@ from django.db.models import Case, Count, Exists, F, Max, Min, OuterRef, Q, Subq
 from django.db.models.functions import Coalesce
 
 from collectors import formats, tables
+from ioportal.core.time_fields import TimeInput
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import Job, Launch
 from ioportal.site.models import Cluster, Nid, Server, SourceJobId, Target
 from ioportal.telemetry.models import IoWindow
-from ioportal.time_fields import TimeInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

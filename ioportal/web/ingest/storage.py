@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from ioportal.analysis.storage import Growth
 from ioportal.ingest.models import LateRows
+from ioportal.ingest.storage import Growth
 from ioportal.telemetry import retention, storage
 
 if TYPE_CHECKING:

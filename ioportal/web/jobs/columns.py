@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import F
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.analysis.metrics import METRICS, Unit
+from ioportal.core.formatting import SHORT_UNITS
+from ioportal.core.units import Unit
 from ioportal.jobs.models.job import DISPLAY_ID
-from ioportal.reporting.formatting import SHORT_UNITS
+from ioportal.metrics import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

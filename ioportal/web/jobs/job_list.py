@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from django.core.paginator import Paginator
 from django.http import QueryDict
 
+from ioportal.findings import listed_flags
+from ioportal.jobs.job_filters import NOT_COMPUTED
+from ioportal.jobs.latest_jobs import latest_jobs
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.reporting import listed_flags
 from ioportal.site.models import Cluster
-from ioportal.studies.job_filters import NOT_COMPUTED
-from ioportal.studies.latest_jobs import latest_jobs
 from ioportal.web.common.pagination import COUNTED, Concatenated
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.jobs import columns
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.core.paginator import Page
 
+    from ioportal.jobs.latest_jobs import LatestJobs
     from ioportal.jobs.models import JobQuerySet
-    from ioportal.studies.latest_jobs import LatestJobs
     from ioportal.web.jobs.columns import Column
 
 PER_PAGE = 50

@@ -10,27 +10,29 @@ from django.http import Http404
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
+from ioportal.changes import mitigation_marks
+from ioportal.core.time_fields import local_text
+from ioportal.core.time_ranges import TimeRange
+from ioportal.findings import listed_flags
+from ioportal.findings.flag_history import job_marks
 from ioportal.ingest.data_quality import late_accounting
-from ioportal.jobs import panda_jobs, rpc_reports
+from ioportal.jobs import job_facts, panda_jobs, rpc_reports
+from ioportal.jobs.job_facts import Comparison
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
-from ioportal.reporting import impacts, job_facts, listed_flags, mitigation_marks
-from ioportal.reporting.contacts import contact
-from ioportal.reporting.flag_history import job_marks
-from ioportal.reporting.job_facts import Comparison
-from ioportal.reporting.job_series import JobSeries
-from ioportal.reporting.time_ranges import TimeRange
-from ioportal.reporting.timelines import BY_NAME, KINDS, Timeline
+from ioportal.load import impacts
+from ioportal.load.job_series import JobSeries
+from ioportal.load.step_charts import BY_NAME, KINDS, Timeline
+from ioportal.site.contacts import contact
 from ioportal.telemetry.models import Method
-from ioportal.time_fields import local_text
 
 if TYPE_CHECKING:
-    from ioportal.analysis.rpc_report import RpcReport
+    from ioportal.findings.flags import FlagSummary
     from ioportal.ingest.data_quality.late_accounting import LateAccounting
+    from ioportal.jobs.analysis.rpc_report import RpcReport
     from ioportal.jobs.models import WorkloadJobQuerySet
     from ioportal.jobs.panda_jobs import PandaSummary
-    from ioportal.reporting.contacts import Contact
-    from ioportal.reporting.flags import FlagSummary
-    from ioportal.reporting.impacts import ImpactRow
+    from ioportal.load.impacts import ImpactRow
+    from ioportal.site.contacts import Contact
     from ioportal.web.common.requests import UserRequest
 
 _STARTUP = 0.1  # of the run, as in the metric `startup_share`

@@ -8,9 +8,9 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_safe
 
+from ioportal.core.visible_text import storable, visible_text
 from ioportal.jobs.models import Job
-from ioportal.reporting import job_exports
-from ioportal.visible_text import storable, visible_text
+from ioportal.load import job_exports
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED
 from ioportal.web.common.requests import parameter

@@ -10,22 +10,23 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.urls import reverse
 
-from ioportal.charts import load_ramp as charts
-from ioportal.charts.time_axis import drawn_unit
-from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting import formatting, load_ramp
-from ioportal.reporting.load_ramp import LOADS, Population
+from ioportal.core import formatting
+from ioportal.core.charts.time_axis import drawn_unit
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.load import load_ramp_series as load_ramp
+from ioportal.load.charts import load_ramp as charts
+from ioportal.load.load_ramp_series import LOADS, Population
 from ioportal.web.trends.page import ROWS_SHOWN, TrendsPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ioportal.analysis.metrics import Metric
-    from ioportal.analysis.trends import Buckets
-    from ioportal.charts.time_axis import Figure
-    from ioportal.reporting.load_ramp import Load, LoadRamp, Relation
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.jobs.analysis.trends import Buckets
+    from ioportal.load.load_ramp_series import Load, LoadRamp, Relation
+    from ioportal.metrics import Metric
 
-_CACHE_VERSION = 2  # to be changed with the classes of `reporting.load_ramp`
+_CACHE_VERSION = 2  # to be changed with the classes of `load.load_ramp_series`
 BINS_HEADER = (
     *("metric", "unit", "concurrency_from", "concurrency_to", "concurrency", "counted", "count"),
     *("days", "median", "median_low", "median_high"),

@@ -15,15 +15,15 @@ from ioportal.alerts.follow_up_content import FollowedCase, FollowedMail
 from ioportal.alerts.models import Notification, NotificationCase
 from ioportal.alerts.outcomes import Step
 from ioportal.alerts.topics import topics
-from ioportal.reporting.cases import is_simulated
-from ioportal.time_fields import TimeField, local_text
+from ioportal.core.time_fields import TimeField, local_text
+from ioportal.findings.case_texts import is_simulated
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.alerts.compose import Content
     from ioportal.alerts.effects import Effect
-    from ioportal.flags.models import Case
+    from ioportal.findings.models import Case
     from ioportal.site.models import UserAccount
 
 _STEPS = (Step.THANKS, Step.GREEN_LIGHT, Step.REMINDER)

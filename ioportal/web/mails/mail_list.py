@@ -11,12 +11,12 @@ from django.db.models import Exists, OuterRef, Prefetch, Q
 from django.utils import timezone
 
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
-from ioportal.analysis.rules import RULES
-from ioportal.reporting.time_ranges import OpenRange
+from ioportal.core.time_fields import TimeField
+from ioportal.core.time_ranges import OpenRange
+from ioportal.core.times import ALL, RECENT
+from ioportal.jobs.job_filters import StrictFilterSet
+from ioportal.rules import RULES
 from ioportal.site.models import Filesystem
-from ioportal.studies.job_filters import StrictFilterSet
-from ioportal.time_fields import TimeField
-from ioportal.times import ALL, RECENT
 from ioportal.web.common.pagination import COUNTED, CountedPaginator
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ioportal.alerts import compose, planning
 from ioportal.alerts.models import Notification
 from ioportal.alerts.outcomes import Step
 from ioportal.alerts.topics import topics
-from ioportal.flags.models import Case, Flag
+from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 from ioportal.web.mails.follow_up_preview import FollowUpPreview, MailForm
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.http import QueryDict
 
-from ioportal.analysis.metrics import METRICS, PANDA_METRICS
-from ioportal.studies import mitigations, scopes
-from ioportal.studies.models import Mitigation
-from ioportal.studies.populations import PANDA_JOBS, kind_in
-from ioportal.time_fields import TimeField
+from ioportal.changes import mitigations
+from ioportal.changes.models import Mitigation
+from ioportal.core.time_fields import TimeField
+from ioportal.jobs import scopes
+from ioportal.jobs.populations import PANDA_JOBS, kind_in
+from ioportal.metrics import METRICS, PANDA_METRICS
 from ioportal.web.populations.references import read
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.reporting import mitigation_effects
-from ioportal.reporting.population_filters import population_text
-from ioportal.studies import scopes
-from ioportal.studies.arm_details import arm_jobs
-from ioportal.studies.models import Mitigation
-from ioportal.studies.pending_statistics import pending_statistics
-from ioportal.studies.populations import BATCH_JOBS, kind_in
+from ioportal.changes import mitigation_effects
+from ioportal.changes.arm_details import arm_jobs
+from ioportal.changes.models import Mitigation
+from ioportal.jobs import scopes
+from ioportal.jobs.pending_statistics import pending_statistics
+from ioportal.jobs.population_filters import population_text
+from ioportal.jobs.populations import BATCH_JOBS, kind_in
 from ioportal.web.common import job_kinds
 from ioportal.web.comparisons.page import ComparisonPage
 from ioportal.web.mitigations.forms import ListFilterForm
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.core.paginator import Page
 
-    from ioportal.reporting.mitigation_effects import MeasuredEffect
+    from ioportal.changes.mitigation_effects import MeasuredEffect
     from ioportal.web.common.parts import Part
 
 PER_PAGE = 50

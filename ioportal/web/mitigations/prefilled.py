@@ -9,8 +9,8 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
 from ioportal.alerts import answers
-from ioportal.flags.models import Case, CaseEvent
-from ioportal.studies.models import Mitigation
+from ioportal.changes.models import Mitigation
+from ioportal.findings.models import Case, CaseEvent
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ioportal.studies.models import Mitigation
+from ioportal.changes.models import Mitigation
 from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.mitigations import prefilled

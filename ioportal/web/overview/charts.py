@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ioportal.charts import timelines as charts
+from ioportal.core.charts import timelines as charts
 
 if TYPE_CHECKING:
-    from ioportal.analysis.timelines import Steps
-    from ioportal.charts.time_axis import Figure
-    from ioportal.charts.timelines import Chart
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.core.charts.timelines import Chart
+    from ioportal.core.timelines import Steps
     from ioportal.web.overview.section import Section
 
 

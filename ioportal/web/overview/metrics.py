@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.conf import settings
 
-from ioportal.activity import top_consumers
-from ioportal.analysis.timelines import WINDOW, clipped
-from ioportal.charts import palette
-from ioportal.charts.timelines import Chart, Style
+from ioportal.core.charts import palette
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.core.time_ranges import TimeRange
+from ioportal.core.timelines import WINDOW, clipped
 from ioportal.ingest import pending_attribution
-from ioportal.reporting.series import mean_times, observed, observed_apart, seconds_within
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.load import top_consumers
+from ioportal.load.series import mean_times, observed, observed_apart, seconds_within
 from ioportal.telemetry import buckets, coverage, levels, piecewise, retention
 from ioportal.telemetry.models import Coverage
 from ioportal.web.overview.charts import LatencyChart
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from ioportal.activity.top_consumers import Amount, Bin
+    from ioportal.load.top_consumers import Amount, Bin
     from ioportal.site.models import Target
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.levels import Level

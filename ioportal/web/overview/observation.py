@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.analysis.timelines import OBSERVED
-from ioportal.reporting.series import bin_width, seconds_within, without
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.core.time_ranges import TimeRange
+from ioportal.core.timelines import OBSERVED
+from ioportal.load.series import bin_width, seconds_within, without
 from ioportal.telemetry import buckets, levels, retention
 
 if TYPE_CHECKING:

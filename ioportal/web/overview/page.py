@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
-from ioportal.reporting import impacts, mitigation_marks, observations
-from ioportal.reporting.principals import BYS
+from ioportal.changes import mitigation_marks
+from ioportal.findings import observations
+from ioportal.load import impacts
+from ioportal.load.principals import BYS
 from ioportal.web.overview import query
 from ioportal.web.overview.metrics import SECTIONS
 from ioportal.web.overview.query import OverviewQuery
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.reporting.impacts import ImpactRow
-    from ioportal.reporting.observations import ObservedServer
+    from ioportal.findings.observations import ObservedServer
+    from ioportal.load.impacts import ImpactRow
     from ioportal.web.overview.section import Section
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from ioportal.reporting.principals import BYS
-from ioportal.reporting.series import last_observed
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.core.time_ranges import TimeRange
+from ioportal.core.times import RECENT
+from ioportal.load.principals import BYS
+from ioportal.load.series import last_observed
 from ioportal.site.models import Filesystem, Server, Target
 from ioportal.telemetry import buckets, coverage
 from ioportal.telemetry.models import Coverage
-from ioportal.times import RECENT
 
 if TYPE_CHECKING:
     from django.http import QueryDict

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.urls import reverse
 
-from ioportal.activity import top_consumers
-from ioportal.analysis.timelines import OBSERVED, Known, Steps, rates, within
-from ioportal.charts import palette
-from ioportal.charts.labels import kind_of
-from ioportal.reporting import listed_flags
-from ioportal.reporting.contacts import contacts
-from ioportal.reporting.principals import Name, named
-from ioportal.reporting.series import seconds
+from ioportal.core.charts import palette
+from ioportal.core.charts.labels import kind_of
+from ioportal.core.timelines import OBSERVED, Known, Steps, rates, within
+from ioportal.findings import listed_flags
+from ioportal.load import top_consumers
+from ioportal.load.principals import Name, named
+from ioportal.load.series import seconds
+from ioportal.site.contacts import contacts
 from ioportal.web.overview import query
 from ioportal.web.overview.charts import SourceChart
 from ioportal.web.overview.observation import Observation
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.activity.top_consumers import Amount, Bin, PrincipalKey
-    from ioportal.charts.time_axis import Mark
-    from ioportal.charts.timelines import Chart
-    from ioportal.flags.models import Flag
-    from ioportal.reporting.contacts import Contact
+    from ioportal.core.charts.time_axis import Mark
+    from ioportal.core.charts.timelines import Chart
+    from ioportal.findings.models import Flag
+    from ioportal.load.top_consumers import Amount, Bin, PrincipalKey
+    from ioportal.site.contacts import Contact
     from ioportal.telemetry.levels import Level
     from ioportal.web.overview.charts import LatencyChart
     from ioportal.web.overview.query import OverviewQuery

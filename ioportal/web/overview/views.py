@@ -9,7 +9,7 @@ from django.http import Http404
 from django.shortcuts import render
 from django.views.decorators.http import conditional_page, require_safe
 
-from ioportal.reporting import mitigation_marks
+from ioportal.changes import mitigation_marks
 from ioportal.web.common import exports
 from ioportal.web.overview.metrics import SECTIONS
 from ioportal.web.overview.page import OverviewPage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ioportal.reporting.job_exports import PANDA_COLUMNS, ROWS_PER_FETCH
-from ioportal.studies.populations import PANDA_JOBS
+from ioportal.jobs.populations import PANDA_JOBS
+from ioportal.load.job_exports import PANDA_COLUMNS, ROWS_PER_FETCH
 from ioportal.web.common.pagination import COUNTED, CountedPaginator
 from ioportal.web.common.selection import SelectedJobs
 

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.shortcuts import get_object_or_404
 
-from ioportal.analysis.metrics import PANDA_METRICS
-from ioportal.jobs import panda_jobs
+from ioportal.jobs import job_facts, panda_jobs
 from ioportal.jobs.models import Job, JobStatistics, WorkloadJob
-from ioportal.reporting import job_facts
-from ioportal.reporting.job_exports import PANDA_COLUMNS
+from ioportal.load.job_exports import PANDA_COLUMNS
+from ioportal.metrics import PANDA_METRICS
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from ioportal.analysis.metrics import Metric
     from ioportal.jobs.panda_jobs import PandaSummary
+    from ioportal.metrics import Metric
 
 
 class PandaJobPage:

@@ -11,13 +11,14 @@ from django.core.paginator import Paginator
 from django.db.models import Aggregate, Count, F, FloatField, Max, Q, Sum
 from django.urls import reverse
 
-from ioportal.activity import job_groups
-from ioportal.analysis.metrics import Unit
+from ioportal.core.formatting import SHORT_UNITS
+from ioportal.core.units import Unit
+from ioportal.findings import case_texts as cases
+from ioportal.findings import listed_flags
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
-from ioportal.reporting import cases, impacts, listed_flags
-from ioportal.reporting.contacts import contact, project_contact
-from ioportal.reporting.formatting import SHORT_UNITS
+from ioportal.load import impacts, job_groups
+from ioportal.site.contacts import contact, project_contact
 from ioportal.web.cases.inbox import ALL
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.jobs import columns as job_columns
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
-    from ioportal.reporting.cases import CaseSummary
-    from ioportal.reporting.contacts import Contact
-    from ioportal.reporting.impacts import ImpactRow
-    from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.core.time_ranges import TimeRange
+    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.load.impacts import ImpactRow
+    from ioportal.site.contacts import Contact
     from ioportal.web.trends.page import Trend
 
 PER_PAGE = 50

@@ -8,8 +8,8 @@ from django.http import Http404
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from ioportal.core.visible_text import storable
 from ioportal.jobs.models import Job
-from ioportal.visible_text import storable
 from ioportal.web.common import exports
 from ioportal.web.people.page import HEADER, PROJECTS, USERS, PeoplePage, PersonPage
 

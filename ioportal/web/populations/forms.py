@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.core.exceptions import ValidationError
 
-from ioportal.studies.models import Population
+from ioportal.jobs.models import Population
 from ioportal.web.populations.references import read
 
 if TYPE_CHECKING:

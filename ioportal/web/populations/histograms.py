@@ -9,17 +9,18 @@ from urllib.parse import urlencode, urlsplit
 from django.http import QueryDict
 from django.urls import reverse
 
-from ioportal.analysis.metrics import Metric, Unit
-from ioportal.analysis.populations import Spread
-from ioportal.charts import histograms as charts
-from ioportal.reporting import formatting
+from ioportal.core import formatting
+from ioportal.core.units import Unit
+from ioportal.jobs.analysis.populations import Spread
+from ioportal.jobs.charts import histograms as charts
 from ioportal.web.common import job_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ioportal.analysis.histograms import Bin, Histogram
-    from ioportal.reporting.population_tables import Table
+    from ioportal.jobs.analysis.histograms import Bin, Histogram
+    from ioportal.jobs.population_tables import Table
+    from ioportal.metrics import Metric
     from ioportal.web.populations.page import PopulationPage
 
 

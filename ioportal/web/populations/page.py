@@ -10,13 +10,13 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.urls import reverse
 
-from ioportal.analysis.histograms import Scale
-from ioportal.reporting.population_filters import filters_text, population_text
-from ioportal.reporting.population_tables import LAYOUTS, Column, DescribedPopulation, Table
-from ioportal.studies import populations
-from ioportal.studies.job_filters import TIME
-from ioportal.studies.models import Population
-from ioportal.studies.populations import kind_in
+from ioportal.jobs import populations
+from ioportal.jobs.analysis.histograms import Scale
+from ioportal.jobs.job_filters import TIME
+from ioportal.jobs.models import Population
+from ioportal.jobs.population_filters import filters_text, population_text
+from ioportal.jobs.population_tables import LAYOUTS, Column, DescribedPopulation, Table
+from ioportal.jobs.populations import kind_in
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.populations.histograms import HistogramPart
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.studies.populations import Comparison
+    from ioportal.jobs.populations import Comparison
 
 OTHERS = "others"  # compare with all jobs that the user may not see
 SHARES = "shares"

@@ -10,17 +10,17 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.urls import reverse
 
-from ioportal.reporting.population_filters import population_text
-from ioportal.reporting.population_tables import DescribedPopulation
-from ioportal.studies.cache import visibility_key
-from ioportal.studies.models import Population
-from ioportal.studies.populations import PANDA_JOBS, Selection, kind_in
+from ioportal.jobs.cache import visibility_key
+from ioportal.jobs.models import Population
+from ioportal.jobs.population_filters import population_text
+from ioportal.jobs.population_tables import DescribedPopulation
+from ioportal.jobs.populations import PANDA_JOBS, Selection, kind_in
 from ioportal.web.common.selection import SelectedJobs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from ioportal.studies.populations import JobKind
+    from ioportal.jobs.populations import JobKind
 
 # Pages with filters of jobs, by their URL names.
 _LISTS = ("job_list", "panda_list", "populations", "trends", "load_ramp", "ranking")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django import forms
 
-from ioportal.reporting.rankings import MEASURES, PER, SUBJECTS, Choice
+from ioportal.jobs.rankings import MEASURES, PER, SUBJECTS, Choice
 
 if TYPE_CHECKING:
     from django.http import QueryDict

@@ -11,15 +11,15 @@ from urllib.parse import urlencode
 from django.core.paginator import Paginator
 from django.urls import reverse
 
-from ioportal.activity.job_groups import Application
-from ioportal.analysis.metrics import Unit
+from ioportal.core.formatting import SHORT_UNITS, human, significant
+from ioportal.core.units import Unit
+from ioportal.jobs import rankings
+from ioportal.jobs.cache import cached, statistics_version, visibility_key
 from ioportal.jobs.models import Job
-from ioportal.reporting import rankings
-from ioportal.reporting.contacts import contacts
-from ioportal.reporting.formatting import SHORT_UNITS, human, significant
-from ioportal.reporting.principals import job_group_filters, job_group_name
-from ioportal.reporting.rankings import INTERVALS, JOBS, MAX_RANKED, PER
-from ioportal.studies.cache import cached, statistics_version, visibility_key
+from ioportal.jobs.rankings import INTERVALS, JOBS, MAX_RANKED, PER
+from ioportal.load.job_groups import Application
+from ioportal.load.principals import job_group_filters, job_group_name
+from ioportal.site.contacts import contacts
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.ranking.forms import RankingForm
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
-    from ioportal.reporting.contacts import Contact
-    from ioportal.reporting.rankings import Choice, Ranked
+    from ioportal.jobs.rankings import Choice, Ranked
+    from ioportal.site.contacts import Contact
 
 PER_PAGE = 50
 COUNTING = (

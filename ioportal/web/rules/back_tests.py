@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from ioportal.activity.principal_windows import principal_key, principal_name
-from ioportal.analysis.rules.rule import Subject
 from ioportal.jobs.models import Job
-from ioportal.reporting.principals import HOSTS, job_group_name, process_names_of
+from ioportal.load.principal_windows import principal_key, principal_name
+from ioportal.load.principals import HOSTS, job_group_name, process_names_of
+from ioportal.rules.rule import Subject
 from ioportal.site.models import Filesystem, Nid
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ioportal.analysis.rules.rule import Rule
-    from ioportal.flags.models import BackTest
+    from ioportal.findings.models import BackTest
+    from ioportal.rules.rule import Rule
 
 EXPORT_COLUMNS = ("subject", "name", "owner", "value", "until", "current", "proposed")
 EVALUATED = {  # by the kind of subject

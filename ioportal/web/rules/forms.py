@@ -9,14 +9,14 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator
 
-from ioportal.analysis.metrics import Unit
-from ioportal.analysis.rules.rule import refuse_unusable
-from ioportal.flags.models import BackTest, ThresholdSet
-from ioportal.flags.thresholds import finding_numbers
-from ioportal.reporting.flag_values import unit_by
-from ioportal.reporting.formatting import human
+from ioportal.core.formatting import human
+from ioportal.core.time_fields import TimeField
+from ioportal.core.units import Unit
+from ioportal.findings.flag_values import unit_by
+from ioportal.findings.models import BackTest, ThresholdSet
+from ioportal.findings.thresholds import finding_numbers
+from ioportal.rules.rule import refuse_unusable
 from ioportal.site.models import Cluster, Filesystem
-from ioportal.time_fields import TimeField
 from ioportal.web.rules.thresholds import PARTS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.forms import BoundField
     from django.http import QueryDict
 
-    from ioportal.analysis.rules.rule import Rule, Threshold
+    from ioportal.rules.rule import Rule, Threshold
 
 LONGEST = timedelta(days=400)  # period of a back-test
 _STATUS_CHOICES = [("", "inherited"), ("true", "on"), ("false", "off")]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.db.models import Count, Max
 from django.shortcuts import get_object_or_404
 
-from ioportal.analysis.rules import RULES, examples
-from ioportal.flags.back_tests import MAX_LISTED
-from ioportal.flags.models import TO_TRIAGE, BackTest, Case, ThresholdSet
+from ioportal.core.formatting import with_unit
+from ioportal.findings.back_tests import MAX_LISTED
+from ioportal.findings.models import TO_TRIAGE, BackTest, Case, ThresholdSet
 from ioportal.jobs.models import Job
-from ioportal.reporting.formatting import with_unit
+from ioportal.rules import RULES, examples
 from ioportal.web.rules import back_tests, thresholds
 from ioportal.web.rules.forms import ThresholdForm
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from django.http import QueryDict
 
-    from ioportal.analysis.metrics import Unit
-    from ioportal.analysis.rules.rule import Rule, Threshold
+    from ioportal.core.units import Unit
+    from ioportal.rules.rule import Rule, Threshold
     from ioportal.web.rules.back_tests import AffectedSubject
     from ioportal.web.rules.thresholds import Revision, Scope
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ioportal.analysis.rules.rule import Subject
-from ioportal.flags.models import ThresholdSet
-from ioportal.flags.thresholds import Place, ThresholdBook, precedence
+from ioportal.findings.models import ThresholdSet
+from ioportal.findings.thresholds import Place, ThresholdBook, precedence
+from ioportal.rules.rule import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ioportal.analysis.metrics import Unit
-    from ioportal.analysis.rules.rule import Rule
-    from ioportal.flags.models.threshold_set import ThresholdSetQuerySet
-    from ioportal.flags.thresholds import EffectiveThresholds
+    from ioportal.core.units import Unit
+    from ioportal.findings.models.threshold_set import ThresholdSetQuerySet
+    from ioportal.findings.thresholds import EffectiveThresholds
+    from ioportal.rules.rule import Rule
 
 # The parts of the site that a subject belongs to; thresholds of other parts would not apply.
 PARTS = {

@@ -9,14 +9,14 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from ioportal.analysis.rules import BY_CODE
 from ioportal.celery import wake
-from ioportal.flags import back_tests
-from ioportal.flags.models import BackTest, ThresholdSet
-from ioportal.flags.thresholds import apply_thresholds
+from ioportal.core.stages import EVALUATE, RUN_BACK_TESTS
+from ioportal.core.visible_text import visible
+from ioportal.findings import back_tests
+from ioportal.findings.models import BackTest, ThresholdSet
+from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import Job
-from ioportal.stages import EVALUATE, RUN_BACK_TESTS
-from ioportal.visible_text import visible
+from ioportal.rules import BY_CODE
 from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.rules.back_tests import EXPORT_COLUMNS
@@ -26,7 +26,7 @@ from ioportal.web.rules.page import BackTestPage, RulePage, rule_rows
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
 
-    from ioportal.analysis.rules.rule import Rule
+    from ioportal.rules.rule import Rule
     from ioportal.web.common.requests import UserRequest
 
 _STOP_POLLING = 286  # htmx shows the response and ends its requests

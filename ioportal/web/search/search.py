@@ -13,14 +13,14 @@ from urllib.parse import urlencode
 from django.db.models import Exists, OuterRef
 from django.urls import reverse
 
-from ioportal.analysis.rules.rule import Subject
-from ioportal.flags.models import Case
+from ioportal.findings.models import Case
+from ioportal.jobs.job_filters import by_id, split_values
 from ioportal.jobs.models import Allocation, Job, WorkloadJob
 from ioportal.jobs.panda_jobs import valid_ids
-from ioportal.reporting.principals import host_subjects
+from ioportal.load.principals import host_subjects
+from ioportal.rules.rule import Subject
 from ioportal.site import process_names
 from ioportal.site.models import Node, Server
-from ioportal.studies.job_filters import by_id, split_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

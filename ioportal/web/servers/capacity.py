@@ -10,9 +10,10 @@ import numpy as np
 from django.http import Http404
 from django.urls import reverse
 
-from ioportal.activity import capacity, job_loads
-from ioportal.activity.capacity import Method
-from ioportal.analysis.capacity import (
+from ioportal.core.formatting import significant
+from ioportal.core.time_ranges import TimeRange
+from ioportal.load import capacity, job_loads, server_capacities
+from ioportal.load.analysis.capacity import (
     CURVE,
     KNEE_FACTOR,
     RESTART_PAUSE,
@@ -23,12 +24,10 @@ from ioportal.analysis.capacity import (
     Resampled,
     more_jobs,
 )
-from ioportal.analysis.rules.capacity import DEFAULT_PER_S
-from ioportal.analysis.safe_load import MAX_GAP_RATIO, MIN_UNIT_WINDOWS, MIN_UNITS, End
-from ioportal.charts import capacity as charts
-from ioportal.reporting import server_capacities
-from ioportal.reporting.formatting import significant
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.load.analysis.safe_load import MAX_GAP_RATIO, MIN_UNIT_WINDOWS, MIN_UNITS, End
+from ioportal.load.capacity import Method
+from ioportal.load.charts import capacity as charts
+from ioportal.rules.capacity import DEFAULT_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
     import polars as pl
     from django.http import QueryDict
 
-    from ioportal.activity.capacity import ServerCapacity
-    from ioportal.analysis.capacity import Estimate
-    from ioportal.analysis.load_ramp import Interval
-    from ioportal.analysis.safe_load import SafeLoad
-    from ioportal.charts.time_axis import Figure
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.load.analysis.capacity import Estimate
+    from ioportal.load.analysis.load_ramp import Interval
+    from ioportal.load.analysis.safe_load import SafeLoad
+    from ioportal.load.capacity import ServerCapacity
     from ioportal.site.models import Server
 
 _HEADERS = {"curve": tuple(CURVE), "load": ("start", "mean", "highest")}  # of exports

@@ -11,18 +11,20 @@ from django.core.exceptions import ValidationError
 from django.db.models import Max, Q
 from django.http import Http404
 
-from ioportal.activity import host_operations, operation_times, top_clients
-from ioportal.charts.timelines import Chart, Style
-from ioportal.reporting import (
+from ioportal.changes import mitigation_marks
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.core.time_ranges import TimeRange
+from ioportal.findings import observations
+from ioportal.load import (
+    host_operations,
     impacts,
-    mitigation_marks,
-    observations,
+    operation_times,
     request_times,
     server_capacities,
+    top_clients,
 )
-from ioportal.reporting.series import exported
-from ioportal.reporting.time_ranges import TimeRange
-from ioportal.reporting.timelines import StepsChart
+from ioportal.load.series import exported
+from ioportal.load.step_charts import StepsChart
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
@@ -35,14 +37,14 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.activity.host_operations import Host
-    from ioportal.activity.operation_times import OperationTime
-    from ioportal.activity.top_clients import Client
-    from ioportal.analysis.replay.server import Plateau
-    from ioportal.analysis.timelines import Steps
-    from ioportal.charts.time_axis import Mark
-    from ioportal.reporting.impacts import ImpactRow
-    from ioportal.reporting.observations import ObservedServer
+    from ioportal.core.charts.time_axis import Mark
+    from ioportal.core.timelines import Steps
+    from ioportal.findings.observations import ObservedServer
+    from ioportal.load.analysis.replay.server import Plateau
+    from ioportal.load.host_operations import Host
+    from ioportal.load.impacts import ImpactRow
+    from ioportal.load.operation_times import OperationTime
+    from ioportal.load.top_clients import Client
 
 LIST_COLUMNS = (
     "server",

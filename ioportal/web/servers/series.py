@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from collectors.lustre.service_stats import WAIT
-from ioportal.analysis.timelines import OBSERVED, WINDOW, Steps, rates, within
-from ioportal.charts.time_axis import Mark, Meaning
-from ioportal.reporting.series import seconds
+from ioportal.core.charts.time_axis import Mark, Meaning
+from ioportal.core.timelines import OBSERVED, WINDOW, Steps, rates, within
+from ioportal.load.series import seconds
 from ioportal.site.models import Counter, Server, ServerVersion, Service
 from ioportal.telemetry import coverage, services
 from ioportal.telemetry.models import Coverage, ServiceSnapshot
 
 if TYPE_CHECKING:
-    from ioportal.reporting.time_ranges import TimeRange
+    from ioportal.core.time_ranges import TimeRange
 
 _MAX_READS = 300
 _QUEUE_COUNTERS = r"^req(buf)?_"  # not kinds of requests

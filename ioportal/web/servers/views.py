@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from ioportal.core.visible_text import storable
 from ioportal.site.models import Server
-from ioportal.visible_text import storable
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only

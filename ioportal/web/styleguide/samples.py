@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import polars as pl
 from django.conf import settings
 
-from ioportal.analysis import trends
-from ioportal.analysis.metrics import BY_NAME
-from ioportal.analysis.timelines import Gap, Known
-from ioportal.analysis.trends import Step
-from ioportal.charts import trends as charts
-from ioportal.charts.time_axis import Mark, Meaning
-from ioportal.studies.populations import BATCH_JOBS
+from ioportal.core.charts.time_axis import Mark, Meaning
+from ioportal.core.timelines import Gap, Known
+from ioportal.jobs.analysis import trends
+from ioportal.jobs.analysis.trends import Step
+from ioportal.jobs.charts import trends as charts
+from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.metrics import BY_NAME
 from ioportal.web.trends.charts import OFFERED, chart_of
 
 if TYPE_CHECKING:
-    from ioportal.charts.time_axis import Figure
-    from ioportal.charts.timelines import Chart
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.core.charts.timelines import Chart
 
 _TOKENS = re.compile(r"^  (--[\w-]+): (.+);$", re.MULTILINE)
 _MONDAY = datetime(2017, 7, 3, tzinfo=UTC)

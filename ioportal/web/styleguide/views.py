@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from ioportal.charts.palette import SERIES
+from ioportal.core.charts.palette import SERIES
+from ioportal.jobs.job_filters import JobFilter
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.studies.job_filters import JobFilter
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.jobs import columns
 from ioportal.web.styleguide import samples

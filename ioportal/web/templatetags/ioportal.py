@@ -13,16 +13,16 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 
-from ioportal import visible_text
-from ioportal.analysis.metrics import Unit
-from ioportal.charts import palette
-from ioportal.reporting import formatting, visibility
-from ioportal.time_fields import TimeInput
+from ioportal.core import formatting, visible_text
+from ioportal.core.charts import palette
+from ioportal.core.time_fields import TimeInput
+from ioportal.core.units import Unit
+from ioportal.jobs import visibility
 
 if TYPE_CHECKING:
     from django.template import RequestContext
 
-    from ioportal.flags.models import Flag
+    from ioportal.findings.models import Flag
     from ioportal.jobs.models import Job
     from ioportal.web.jobs.columns import Column
     from ioportal.web.people.page import Column as TotalColumn

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from django.template import RequestContext
 
-    from ioportal.reporting.time_ranges import OpenRange, TimeRange
+    from ioportal.core.time_ranges import OpenRange, TimeRange
 
 register = template.Library()
 

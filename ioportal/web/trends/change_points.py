@@ -9,19 +9,20 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from ioportal.analysis import ratios
-from ioportal.reporting.formatting import human, lowered, significant, with_unit
-from ioportal.studies import change_points, scopes
-from ioportal.studies.models import Mitigation
-from ioportal.studies.populations import midnight
+from ioportal.changes import change_points
+from ioportal.changes.models import Mitigation
+from ioportal.core import ratios
+from ioportal.core.formatting import human, lowered, significant, with_unit
+from ioportal.jobs import scopes
+from ioportal.jobs.populations import midnight
 from ioportal.web.trends.page import TrendsPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ioportal.studies.change_points import Effect, Explained
+    from ioportal.changes.change_points import Effect, Explained
 
-_CACHE_VERSION = 2  # to be changed with the classes of `studies.change_points`
+_CACHE_VERSION = 2  # to be changed with the classes of `changes.change_points`
 COLUMNS = (
     "day",
     "metric",

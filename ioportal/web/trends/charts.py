@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.analysis import trends
-from ioportal.analysis.metrics import METRICS, PANDA_METRICS, Unit
-from ioportal.charts.timelines import Chart, Style
-from ioportal.studies import trends as questions
-from ioportal.studies.populations import BATCH_JOBS, PANDA_JOBS
-from ioportal.studies.trends import BATCH_RECORDS, PANDA_RECORDS, RECORDED
+from ioportal.core.charts.timelines import Chart, Style
+from ioportal.core.units import Unit
+from ioportal.jobs import trends as questions
+from ioportal.jobs.analysis import trends
+from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS, RECORDED
+from ioportal.metrics import METRICS, PANDA_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ioportal.analysis.metrics import Metric
-    from ioportal.analysis.trends import Buckets
-    from ioportal.studies.trends import Records
+    from ioportal.jobs.analysis.trends import Buckets
+    from ioportal.jobs.trends import Records
+    from ioportal.metrics import Metric
 
 _MEAN_AND_PEAK = "Mean and maximum in each interval."
 _HOURS = "{things} of each {unit}, times the hours of its run in each interval."

@@ -12,18 +12,19 @@ import polars as pl
 from django.urls import reverse
 from django.utils import timezone
 
-from ioportal.analysis import trends
-from ioportal.analysis.metrics import Unit
-from ioportal.analysis.trends import MAX_BUCKETS, Buckets, Step
-from ioportal.charts import trends as charts
-from ioportal.charts.time_axis import Mark, Meaning, drawn_unit
+from ioportal.changes import mitigation_marks
+from ioportal.core import formatting
+from ioportal.core.charts.time_axis import Mark, Meaning, drawn_unit
+from ioportal.core.time_ranges import TimeRange
+from ioportal.core.times import ALL, RECENT
+from ioportal.core.units import Unit
+from ioportal.jobs import trends as questions
+from ioportal.jobs.analysis import trends
+from ioportal.jobs.analysis.trends import MAX_BUCKETS, Buckets, Step
+from ioportal.jobs.cache import cached, visibility_key
+from ioportal.jobs.charts import trends as charts
 from ioportal.jobs.models import JobStatistics
-from ioportal.reporting import formatting, mitigation_marks
-from ioportal.reporting.time_ranges import TimeRange
-from ioportal.studies import trends as questions
-from ioportal.studies.cache import cached, visibility_key
-from ioportal.studies.populations import figures_version
-from ioportal.times import ALL, RECENT
+from ioportal.jobs.populations import figures_version
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.trends.charts import OFFERED, Figures, Offered, chart_of
@@ -31,10 +32,10 @@ from ioportal.web.trends.charts import OFFERED, Figures, Offered, chart_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ioportal.analysis.metrics import Metric
-    from ioportal.analysis.timelines import Gap
-    from ioportal.charts.time_axis import Figure
-    from ioportal.charts.timelines import Chart
+    from ioportal.core.charts.time_axis import Figure
+    from ioportal.core.charts.timelines import Chart
+    from ioportal.core.timelines import Gap
+    from ioportal.metrics import Metric
 
 _Result = TypeVar("_Result")
 MOST_METRICS = 6

@@ -13,11 +13,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ioportal.analysis.trends import Step
-from ioportal.charts.time_axis import Meaning
-from ioportal.studies import change_points as studied
-from ioportal.studies import scopes
-from ioportal.studies.populations import kind_in
+from ioportal.changes import change_points as studied
+from ioportal.core.charts.time_axis import Meaning
+from ioportal.jobs import scopes
+from ioportal.jobs.analysis.trends import Step
+from ioportal.jobs.populations import kind_in
 from ioportal.web.common import exports
 from ioportal.web.trends.change_points import COLUMNS, ChangePointsPage
 from ioportal.web.trends.page import TrendsPage

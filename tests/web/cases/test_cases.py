@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from ioportal.flags.models import Case
+from ioportal.findings.models import Case
 from ioportal.jobs.models import Job
 from ioportal.site.models import Cluster, Filesystem
 from ioportal.telemetry.models import ImpactWindow, Principal

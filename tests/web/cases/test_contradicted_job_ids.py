@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from ioportal.analysis.rules import CONTRADICTED_JOB_IDS
-from ioportal.flags import history, load_evidence
-from ioportal.flags.models import BackTest, Case, Flag, ThresholdSet
-from ioportal.flags.thresholds import apply_thresholds
+from ioportal.findings import history, load_evidence
+from ioportal.findings.listed_flags import worst_by_principal
+from ioportal.findings.models import BackTest, Case, Flag, ThresholdSet
+from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import Job
-from ioportal.reporting.listed_flags import worst_by_principal
+from ioportal.rules import CONTRADICTED_JOB_IDS
 from ioportal.site.models import Filesystem, Nid
 from ioportal.telemetry.models import Principal
 from ioportal.web.rules.back_tests import affected_subjects

@@ -8,9 +8,9 @@ from django.db.models.functions import Cast
 from django.test.utils import CaptureQueriesContext
 
 from ioportal.alerts import tasks
+from ioportal.changes import past_effects
+from ioportal.changes.models import Mitigation
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.reporting import past_effects
-from ioportal.studies.models import Mitigation
 from tests.logs import at
 from tests.web.mitigations.rows import DAY, change_run_time, log
 from tests.web.reading import text_of, words_of

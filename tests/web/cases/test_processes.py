@@ -2,9 +2,9 @@
 
 import pytest
 
-from ioportal.flags import history
-from ioportal.flags.models import Case, Flag
-from ioportal.reporting.principals import process_names_of
+from ioportal.findings import history
+from ioportal.findings.models import Case, Flag
+from ioportal.load.principals import process_names_of
 from ioportal.site import process_names
 from ioportal.site.models import SourceJobId, UserAccount
 from tests.logs import at, job_stats

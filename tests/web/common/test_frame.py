@@ -6,8 +6,8 @@ from django.core.management import call_command
 from django.template.loader import render_to_string
 from django.urls import reverse
 
-from ioportal.analysis.metrics import BY_NAME
-from ioportal.reporting import job_facts
+from ioportal.jobs import job_facts
+from ioportal.metrics import BY_NAME
 from ioportal.web.common import palette
 from tests.web.reading import text_of, words_of
 

@@ -8,8 +8,8 @@ from django.urls import resolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ioportal.studies.job_filters import JobFilter
-from ioportal.studies.panda_filters import PandaFilter
+from ioportal.jobs.job_filters import JobFilter
+from ioportal.jobs.panda_filters import PandaFilter
 from ioportal.web.cases.inbox import CaseFilter
 from ioportal.web.ingest.segments import SegmentFilter
 from ioportal.web.mails.mail_list import MailFilter

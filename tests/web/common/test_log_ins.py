@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 from structlog.testing import capture_logs
 
-from ioportal import env
-from ioportal.throttling.models import Record
+from ioportal.core import env
+from ioportal.core.throttling.models import Record
 from tests.web.reading import words_of
 
 HOSTILE = "al\u202eice\x1b[2J\n{}%s<b>"

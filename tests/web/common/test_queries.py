@@ -6,8 +6,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ioportal.ingest.models import Segment
-from ioportal.jobs.models import Job
-from ioportal.studies.models import Population
+from ioportal.jobs.models import Job, Population
 from tests.logs import Run, at, job_stats, sacct
 
 

@@ -10,10 +10,9 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from ioportal.activity.models import Incident
-from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics
+from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Population
+from ioportal.load.models import Incident
 from ioportal.site.models import Filesystem, Server, ServerVersion
-from ioportal.studies.models import Population
 from ioportal.web.comparisons.charts import PARTS
 from tests.web.comparisons.campaigns import AFTER, BEFORE, CHANGED, DAYS
 from tests.web.conftest import NOON

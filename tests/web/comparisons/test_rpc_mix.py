@@ -6,8 +6,8 @@ import pytest
 from django.core.cache import cache
 
 from ioportal.jobs import statistics
-from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 from tests.logs import CLOSE, OPEN, Run, rpc, sacct
 from tests.web.reading import csv_of, words_of
 

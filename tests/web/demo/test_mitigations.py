@@ -4,8 +4,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from ioportal.changes.models import Mitigation
 from ioportal.demo import mitigations
-from ioportal.studies.models import Mitigation
 from simulator import story
 from tests.web.demo.tour import date_the_story
 

@@ -6,7 +6,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.demo import tour
-from ioportal.flags.models import Case
+from ioportal.findings.models import Case
 from ioportal.site.models import UserAccount
 from tests.web.demo.tour import date_the_story, pilots
 from tests.web.reading import text_of, words_of

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from ioportal.flags.models import Flag
+from ioportal.findings.flag_history import flag_mark
+from ioportal.findings.models import Flag
 from ioportal.jobs.models import Job
-from ioportal.reporting.flag_history import flag_mark
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from tests import loading

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ioportal.activity.models import Incident
-from ioportal.analysis.impact import MIN_BASELINE_WINDOWS
-from ioportal.ingest import retention_stage
+from ioportal.load import retention_stage
+from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.load.models import Incident
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval

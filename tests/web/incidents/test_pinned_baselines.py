@@ -6,8 +6,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.utils import timezone
 
-from ioportal.activity import baselines
-from ioportal.activity.models import Baseline, PinnedBaseline
+from ioportal.load import baselines
+from ioportal.load.models import Baseline, PinnedBaseline
 from ioportal.site.models import Server, Service
 from ioportal.telemetry.models import BaselinePeriod
 from tests.logs import at

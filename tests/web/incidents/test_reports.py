@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ioportal.activity.models import Incident, Report
+from ioportal.load.models import Incident, Report
 from ioportal.site.models import Server
 from ioportal.web.incidents.forms import REPORTS_A_DAY
 from tests.logs import at

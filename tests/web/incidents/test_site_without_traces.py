@@ -1,6 +1,6 @@
 """Pages of incidents at a site without traces."""
 
-from ioportal.activity.models import Incident
+from ioportal.load.models import Incident
 from tests.web.reading import words_of
 
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from ioportal.activity import incidents
-from ioportal.activity.models import Incident
-from ioportal.analysis.populations import coarse
+from ioportal.jobs.analysis.populations import coarse
+from ioportal.load import incidents
+from ioportal.load.models import Incident
 from ioportal.site.models import Server
 from ioportal.telemetry.coverage import Interval
 from tests import by_hand, served

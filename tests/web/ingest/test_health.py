@@ -9,8 +9,8 @@ from django.db import ProgrammingError, connection, transaction
 from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.site.models import Source
-from ioportal.stage_runs import failures_recorded
 from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.stage_runs import failures_recorded
 from tests import conftest
 from tests.logs import Run, rpc, sacct
 from tests.web.reading import json_of, words_of

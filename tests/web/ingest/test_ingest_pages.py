@@ -2,11 +2,11 @@ import re
 
 import pytest
 
+from ioportal.core.formatting import UNKNOWN
 from ioportal.ingest.models import DirtyReads, Segment
-from ioportal.reporting.formatting import UNKNOWN
 from ioportal.site.models import Cluster, Filesystem, Target
-from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 from tests.logs import Run, at, job_stats, md_stats, rpc, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
 

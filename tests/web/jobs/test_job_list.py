@@ -5,8 +5,8 @@ from itertools import chain
 import pytest
 from django.http import QueryDict
 
-from ioportal.analysis.metrics import METADATA_OPERATIONS
 from ioportal.jobs.models import Launch
+from ioportal.metrics import METADATA_OPERATIONS
 from ioportal.web.jobs import columns
 from ioportal.web.jobs.job_list import JobList
 from tests.logs import at

@@ -6,7 +6,7 @@ import pytest
 
 from ioportal.jobs import statistics
 from ioportal.jobs.models import DirtyStatistics, Job, Launch
-from ioportal.stage_runs import drain
+from ioportal.telemetry.stage_runs import drain
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.web.reading import csv_of, text_of, words_of
 

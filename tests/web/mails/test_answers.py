@@ -8,7 +8,7 @@ import pytest
 
 from ioportal.alerts import answers, outbox, planning
 from ioportal.alerts.models import Answer, Notification
-from ioportal.flags.models import Case, CaseEvent
+from ioportal.findings.models import Case, CaseEvent
 from ioportal.site.models import Server
 from tests.web.reading import text_of, words_of
 

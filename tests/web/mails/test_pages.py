@@ -5,7 +5,7 @@ from django.db.models import F
 
 from ioportal.alerts import planning
 from ioportal.alerts.models import Notification
-from ioportal.flags.models import Case, Flag
+from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 
 State = Notification.State

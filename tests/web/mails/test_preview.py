@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from ioportal.alerts import planning
 from ioportal.alerts.models import Notification
-from ioportal.flags.models import Case, Flag
+from ioportal.findings.models import Case, Flag
 from ioportal.site.models import Server, UserAccount
 from tests.logs import at
 from tests.web.reading import words_of

@@ -6,7 +6,7 @@ import pytest
 from django.db.models import F
 
 from ioportal.alerts import outbox, planning
-from ioportal.flags.models import Flag
+from ioportal.findings.models import Flag
 from ioportal.site.models import UserAccount
 from tests import loading, served
 from tests.web.reading import json_of, text_of, words_of

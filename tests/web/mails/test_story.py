@@ -13,7 +13,7 @@ from django.db.models import F
 from ioportal.alerts import answers, outbox, planning
 from ioportal.alerts.follow_ups import follow_up
 from ioportal.alerts.models import MailPolicy, Notification
-from ioportal.flags.models import Case, Flag
+from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 from tests import loading
 from tests.logs import at

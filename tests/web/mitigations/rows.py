@@ -5,8 +5,8 @@ from datetime import timedelta
 import numpy as np
 from django.core.cache import cache
 
+from ioportal.changes.models import Mitigation
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.studies.models import Mitigation
 from tests.logs import at
 from tests.web.conftest import NOON
 

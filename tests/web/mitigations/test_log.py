@@ -2,9 +2,9 @@
 
 import pytest
 
-from ioportal.flags.models import CaseEvent
+from ioportal.changes.models import Mitigation
+from ioportal.findings.models import CaseEvent
 from ioportal.site.models import ServerVersion
-from ioportal.studies.models import Mitigation
 from tests.web.conftest import NOON
 from tests.web.mitigations.rows import DAY, HOSTILE, log
 from tests.web.reading import csv_of, json_of, text_of, words_of

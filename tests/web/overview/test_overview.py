@@ -5,11 +5,11 @@ from unittest.mock import ANY
 
 import pytest
 
-from ioportal.analysis import populations
 from ioportal.ingest.models import DirtyDeltas, DirtyTrace, Segment
+from ioportal.jobs.analysis import populations
 from ioportal.site.models import Server
-from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 from ioportal.web.overview import section
 from tests.loading import ingest
 from tests.logs import Run, at, job_stats, rpc, sacct

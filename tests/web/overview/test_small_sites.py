@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ioportal.stage_runs import drain
 from ioportal.telemetry import rollups
+from ioportal.telemetry.stage_runs import drain
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.web.overview.exports import RANGE, top
 

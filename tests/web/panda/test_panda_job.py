@@ -2,8 +2,8 @@
 
 import pytest
 
+from ioportal.core.formatting import UNKNOWN
 from ioportal.jobs.models import WorkloadJob
-from ioportal.reporting.formatting import UNKNOWN
 from tests.web.reading import json_of, text_of, words_of
 
 

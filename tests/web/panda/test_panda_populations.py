@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from django.core.cache import cache
 
-from ioportal.jobs.models import WorkloadJob
-from ioportal.studies.models import Population
+from ioportal.jobs.models import Population, WorkloadJob
 from tests.logs import at
 from tests.web.populations.test_populations import bars_of, found_at
 from tests.web.reading import csv_of, json_of, text_of, words_of

@@ -9,9 +9,8 @@ import pytest
 from django.core.cache import cache
 from django.utils import timezone
 
-from ioportal.jobs.models import JobStatistics
-from ioportal.reporting.formatting import UNKNOWN
-from ioportal.studies.models import Population
+from ioportal.core.formatting import UNKNOWN
+from ioportal.jobs.models import JobStatistics, Population
 from tests.logs import at
 from tests.web.conftest import NOON
 from tests.web.populations.conftest import OPENS

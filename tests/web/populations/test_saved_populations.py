@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from ioportal.studies.models import Population
+from ioportal.jobs.models import Population
 from tests.web.reading import json_of, text_of, words_of
 
 

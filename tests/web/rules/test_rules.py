@@ -3,12 +3,12 @@
 import pytest
 from django.core.cache import cache
 
-from ioportal.analysis.rules import RULES
-from ioportal.flags import back_tests
-from ioportal.flags.models import BackTest, ThresholdSet
-from ioportal.flags.thresholds import Place, ThresholdBook
+from ioportal.findings import back_tests
+from ioportal.findings.models import BackTest, ThresholdSet
+from ioportal.findings.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence
-from ioportal.stage_runs import drain
+from ioportal.rules import RULES
+from ioportal.telemetry.stage_runs import drain
 from tests.logs import at
 from tests.web.conftest import NOON
 from tests.web.reading import csv_of, json_of, words_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ioportal.flags.models import Case, Flag
+from ioportal.findings.models import Case, Flag
 from ioportal.jobs.models import Allocation, Launch
 from ioportal.site.models import Filesystem, Nid, Node, Server, SourceJobId
 from ioportal.telemetry.models import Principal

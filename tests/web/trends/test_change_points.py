@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from ioportal.changes.models import DismissedChange
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import ServerVersion
-from ioportal.studies.models import DismissedChange
 from tests.logs import at
 from tests.web.conftest import NOON
 from tests.web.mitigations.rows import DAY, change_run_time, log

@@ -14,7 +14,7 @@ import pytest
 from django.core.management import call_command
 
 from ioportal.jobs import statistics
-from ioportal.stage_runs import drain
+from ioportal.telemetry.stage_runs import drain
 from simulator import demo, story
 from simulator.clock import DAY_S, local
 from simulator.plan import FULL_POLL_S, Plan

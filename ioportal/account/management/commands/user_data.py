@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 
-from ioportal import commands
 from ioportal.account import user_data
+from ioportal.telemetry import commands
 
 
 class Command(commands.Command):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioportal import commands
 from ioportal.alerts import tasks
+from ioportal.telemetry import commands
 
 
 class Command(commands.Command):

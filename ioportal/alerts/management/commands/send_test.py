@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from ioportal import commands
 from ioportal.alerts import channel_messages, tasks
 from ioportal.alerts.models import Channel, Notification
+from ioportal.telemetry import commands
 
 
 class Command(commands.Command):

@@ -9,9 +9,9 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 
-from ioportal import commands
 from ioportal.api.models import Token
 from ioportal.site.models import Source
+from ioportal.telemetry import commands
 
 _CLOCK = "%Y-%m-%d %H:%M"
 

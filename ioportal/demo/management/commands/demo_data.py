@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management import call_command
 
-from ioportal import commands
 from ioportal.demo import log_in, stages
+from ioportal.telemetry import commands
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ioportal import commands
 from ioportal.demo import centre, loading, log_in, mitigations, stages
+from ioportal.telemetry import commands
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser

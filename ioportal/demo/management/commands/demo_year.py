@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from ioportal import commands
 from ioportal.demo import centre, experiments, loading
 from ioportal.demo.progress import Progress
+from ioportal.telemetry import commands
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser

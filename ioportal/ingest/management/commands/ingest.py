@@ -20,8 +20,10 @@ from collectors.formats import BY_NAME, FORMATS, names
 from collectors.lustre.targets import folded
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
-from ioportal import commands
 from ioportal.celery import wake
+from ioportal.core.stages import ROLL_UP
+from ioportal.core.times import moment
+from ioportal.experiments.experiments import named_experiment
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.formats import FILE_LOADERS, LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
@@ -33,11 +35,9 @@ from ioportal.ingest.reconciliation import (
     unlinked_workload_jobs,
 )
 from ioportal.site.models import Cluster, Filesystem, Server, Target
-from ioportal.stage_runs import drain
-from ioportal.stages import ROLL_UP
-from ioportal.studies.experiments import named_experiment
+from ioportal.telemetry import commands
 from ioportal.telemetry.free_space import Overload
-from ioportal.times import moment
+from ioportal.telemetry.stage_runs import drain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

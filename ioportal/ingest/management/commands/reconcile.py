@@ -8,14 +8,13 @@ from typing import Any
 from django.core.management.base import CommandError
 from django.db.models import Max, Min
 
-from ioportal import commands
+from ioportal.core.postgres.snapshots import snapshot
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
 from ioportal.ingest.reconciliation import discrepancies, retained_parts
-from ioportal.postgres.snapshots import snapshot
-from ioportal.stage_runs import drain
-from ioportal.telemetry import piecewise, rollups
+from ioportal.telemetry import commands, piecewise, rollups
 from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.stage_runs import drain
 
 _REPORT_EVERY_S = 5
 

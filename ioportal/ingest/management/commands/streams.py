@@ -7,10 +7,10 @@ from uuid import UUID
 
 from django.core.management.base import CommandError, CommandParser
 
-from ioportal import commands
 from ioportal.ingest import senders, stream_discards
 from ioportal.ingest.models import Stream
 from ioportal.site.models import Source
+from ioportal.telemetry import commands
 
 _BY = "manage.py"
 

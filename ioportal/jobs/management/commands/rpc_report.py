@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import Q
 
-from ioportal import commands
+from ioportal.core.times import moment
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.accounting import OPEN_END
 from ioportal.jobs.models import Job, Launch
 from ioportal.site.models import Cluster, Nid, SourceJobId
+from ioportal.telemetry import commands
 from ioportal.telemetry.models import Principal
-from ioportal.times import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ioportal.analysis.rpc_report import RpcReport
+    from ioportal.jobs.analysis.rpc_report import RpcReport
 
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = {str(kind.label): kind for kind in Principal if kind is not Principal.JOB}

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from ioportal import commands
 from ioportal.site.document_keys import InvalidDocument
 from ioportal.site.registration import register
 from ioportal.site.registration_tables import Table, document
+from ioportal.telemetry import commands
 
 
 class Command(commands.Command):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ioportal.reporting.time_ranges import TimeRange
+from ioportal.core.time_ranges import TimeRange
 from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.ingest import segments

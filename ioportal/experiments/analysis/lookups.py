@@ -1,0 +1,169 @@
+"""Path look-ups of a program by storage area, and the files that it opened.
+
+A look-up is a call with a path. Interrupted calls, which are repeated, are no look-ups.
+
+Source: docs/experiments.md, "strace".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ioportal.experiments.analysis.storage_areas import area_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+KINDS = {
+    "open": ("open", "openat", "openat2", "creat"),
+    "stat": (
+        *("stat", "lstat", "stat64", "lstat64", "oldstat", "oldlstat"),
+        *("newfstatat", "fstatat64", "statx"),
+    ),
+    "access": ("access", "faccessat", "faccessat2"),
+    "readlink": ("readlink", "readlinkat"),
+    "execute": ("execve", "execveat"),
+    "read": ("read", "pread64", "readv", "preadv", "preadv2"),
+    "write": ("write", "pwrite64", "writev", "pwritev", "pwritev2"),
+    "close": ("close",),
+}
+OTHER = "other"
+LOOK_UPS = ("open", "stat", "access", "readlink", "execute")
+COUNTED = ("open", "stat")  # in the table by area
+OUTCOMES = ("ok", "failed")
+
+_KIND_OF_CALL = {call: kind for kind, calls in KINDS.items() for call in calls}
+_INTERRUPTED = r"^(?:EINTR|ERESTART.*)$"
+_COUNT = pl.col("count")
+
+WINDOW_S = 10
+FILE_PATTERNS = {"*.so*": ("*.so", "*.so.*"), "*.py(c)": ("*.py", "*.pyc")}
+
+
+def kind_of(call: pl.Expr) -> pl.Expr:
+    """Return the kinds of calls: keys of `KINDS`, or `OTHER`."""
+    return call.replace_strict(_KIND_OF_CALL, default=OTHER, return_dtype=pl.String)
+
+
+def look_ups(calls: pl.DataFrame, prefixes: Mapping[str, str]) -> pl.DataFrame:
+    """Return the path look-ups.
+
+    Args:
+        calls: `call`, `path`, `error`, `count`, `timed`, `duration_s`, `first_line`. Keys may
+            repeat.
+        prefixes: storage areas, see `storage_areas.area_of`.
+
+    Returns:
+        One row per call x path x error: also `kind` (of `LOOK_UPS`), `area`, `failed`.
+    """
+    return (
+        calls.lazy()
+        .filter(pl.col("path").is_not_null(), ~pl.col("error").str.contains(_INTERRUPTED))
+        .with_columns(kind=kind_of(pl.col("call")))
+        .filter(pl.col("kind").is_in(LOOK_UPS))
+        .group_by("call", "kind", "path", "error")
+        .agg(pl.sum("count", "timed", "duration_s"), pl.min("first_line"))
+        .with_columns(area=area_of(pl.col("path"), prefixes), failed=pl.col("error") != "")
+        .sort("first_line")
+        .collect()
+    )
+
+
+def by_area(look_ups: pl.DataFrame) -> pl.DataFrame:
+    """Count look-ups by storage area.
+
+    Args:
+        look_ups: see `look_ups`.
+
+    Returns:
+        `area`, `open_ok`, `open_failed`, `stat_ok`, `stat_failed`, `other_ok`, `other_failed`
+        (access, readlink, execute), `total`, `failed`, `duration_s`; most look-ups first.
+    """
+    column = (
+        pl.when(pl.col("kind").is_in(COUNTED)).then("kind").otherwise(pl.lit(OTHER))
+        + "_"
+        + pl.when("failed").then(pl.lit("failed")).otherwise(pl.lit("ok"))
+    )
+    columns = [f"{kind}_{outcome}" for kind in (*COUNTED, OTHER) for outcome in OUTCOMES]
+    return (
+        look_ups.lazy()
+        .with_columns(column=column)
+        .group_by("area")
+        .agg(
+            *(_COUNT.filter(pl.col("column") == name).sum().alias(name) for name in columns),
+            total=_COUNT.sum(),
+            failed=_COUNT.filter("failed").sum(),
+            duration_s=pl.col("duration_s").sum(),
+        )
+        .sort("total", "area", descending=[True, False])
+        .collect()
+    )
+
+
+def opened_files(look_ups: pl.DataFrame) -> pl.Series:
+    """Return the distinct paths that were opened successfully."""
+    opened = look_ups.filter(pl.col("kind") == "open", ~pl.col("failed"))
+    return opened["path"].unique(maintain_order=True)
+
+
+def files_by_pattern(paths: pl.Series, patterns: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Count distinct paths by the pattern of their file name.
+
+    Args:
+        paths: distinct paths.
+        patterns: shell patterns (`*` and `?`) by name; a path counts once for each name.
+    """
+    return {
+        name: int(paths.str.contains("|".join(map(_expression, globs))).sum())
+        for name, globs in patterns.items()
+    }
+
+
+def _expression(glob: str) -> str:
+    parts = {"*": "[^/]*", "?": "[^/]"}
+    return "(?:^|/)" + "".join(parts.get(each, re.escape(each)) for each in glob) + "$"
+
+
+def failed_files(look_ups: pl.DataFrame, limit: int) -> pl.DataFrame:
+    """Return the paths with the most failed look-ups: `path`, `area`, `error`, `failed`, `open`."""
+    return (
+        look_ups.filter("failed")
+        .group_by("path", "area")
+        .agg(
+            error=pl.col("error").sort_by("count").last(),
+            failed=_COUNT.sum(),
+            open=_COUNT.filter(pl.col("kind") == "open").sum(),
+            first_line=pl.min("first_line"),
+        )
+        .sort("failed", "first_line", descending=[True, False])
+        .head(limit)
+    )
+
+
+def timeline(windows: pl.DataFrame, width_s: int = WINDOW_S) -> pl.DataFrame:
+    """Count look-ups over time.
+
+    Args:
+        windows: `second`, `call`, `failed`, `count`, `duration_s`; keys may repeat.
+        width_s: width of the intervals, a multiple of 10 s.
+
+    Returns:
+        `second` (after the first window), `kind` (of `LOOK_UPS`), `ok`, `failed`, by time.
+    """
+    start = (pl.col("second") - pl.col("second").min()) // width_s * width_s
+    return (
+        windows.with_columns(kind=kind_of(pl.col("call")), second=start)
+        .filter(pl.col("kind").is_in(LOOK_UPS))
+        .group_by("second", "kind")
+        .agg(ok=_COUNT.filter(~pl.col("failed")).sum(), failed=_COUNT.filter("failed").sum())
+        .sort("second", "kind")
+    )
+
+
+def duration_s(windows: pl.DataFrame) -> int:
+    """Return the time from the first to the end of the last window of look-ups, in seconds."""
+    seconds = windows["second"].to_list()
+    return max(seconds) - min(seconds) + WINDOW_S if seconds else 0

@@ -1,0 +1,15 @@
+"""The app of experiments."""
+
+from django.apps import AppConfig
+
+
+class ExperimentsConfig(AppConfig):
+    """The app."""
+
+    name = "ioportal.experiments"
+
+    def ready(self) -> None:
+        """Let ingest load the files of experiments."""
+        from ioportal.experiments import formats  # noqa: PLC0415  (models are loaded now)
+
+        formats.register()

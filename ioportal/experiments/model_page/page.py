@@ -1,0 +1,273 @@
+"""The what-if page: loads of runs, jobs and populations with a latency and a bandwidth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.urls import reverse
+
+from ioportal.core.formatting import UNKNOWN, percent, signed, significant
+from ioportal.experiments.analysis.latency_model import (
+    MIN_RUNS,
+    Fit,
+    NotIdentifiable,
+    Parameters,
+    Prediction,
+    claim,
+    fit,
+    predict,
+)
+from ioportal.experiments.charts import latency_model as charts
+from ioportal.experiments.model_page.loads import CLAIMED, MIB, OPERATIONS, Numbers, SelectedLoads
+from ioportal.web.common.parts import Part
+from ioportal.web.common.requests import other_parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from django.contrib.auth.models import User
+    from django.http import QueryDict
+
+HEADER = (
+    *("load", "operations", "bytes", "latency_term_s", "transfer_term_s", "predicted_s"),
+    *("latency_share", "measured_s", "residual_s"),
+)
+_MEBIBYTE = 2**20
+_MS = 1_000
+_DRAWN = 30
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number of the form: parameter, label, unit, default, and range of its slider."""
+
+    name: str
+    label: str
+    unit: str
+    default: float
+    least: float  # of the slider, which is logarithmic
+    greatest: float
+
+
+LATENCY = Number("latency_ms", "Latency per operation", "ms", 5, 0.01, 1_000)
+BANDWIDTH = Number("bandwidth_mib_s", "Bandwidth", "MiB/s", 12, 0.1, 10_000)
+
+
+class ModelPage:
+    """Loads named in a URL, and the model's parameters."""
+
+    def __init__(self, user: User, query: QueryDict) -> None:
+        self.query = query
+        self.numbers = Numbers(query)
+        self.selected = SelectedLoads(user, query, self.numbers)
+        self.loads = self.selected.loads
+        self.claimed_s = self.numbers.read(CLAIMED)
+
+    @property
+    def errors(self) -> list[str]:
+        """Invalid parameters, which are ignored."""
+        return [*self.selected.errors, *self.numbers.errors]
+
+    @cached_property
+    def fit(self) -> Fit | None:
+        """Latency and bandwidth fitted to the runs; None: they do not determine both."""
+        return None if self.fit_refusal else fit(self.loads)
+
+    @cached_property
+    def fit_refusal(self) -> str:
+        """Why there is no fit; "" if there is one."""
+        try:
+            fit(self.loads)
+        except NotIdentifiable as error:
+            return str(error)
+        return ""
+
+    @property
+    def has_measured(self) -> bool:
+        """Whether enough loads have a measured time for a fit to be expected."""
+        return sum(load.measured_s is not None for load in self.loads) >= MIN_RUNS
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """Latency and bandwidth of the URL; without any, of the fit, or the defaults."""
+        latency_ms = self.numbers.read(LATENCY.name)
+        bandwidth = self.numbers.read(BANDWIDTH.name, is_positive=True)
+        if latency_ms is None and bandwidth is None and self.fit:
+            return self.fit.parameters
+        return Parameters(
+            (LATENCY.default if latency_ms is None else latency_ms) / _MS,
+            (bandwidth or BANDWIDTH.default) * _MEBIBYTE,
+        )
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the parameters are the fitted values."""
+        return self.fit is not None and self.parameters == self.fit.parameters
+
+    @property
+    def sliders(self) -> list[tuple[Number, str]]:
+        """The parameters of the form with their values."""
+        return [
+            (LATENCY, f"{_MS * self.parameters.latency_s:.6g}"),
+            (BANDWIDTH, f"{self.parameters.bandwidth_bytes_per_s / _MEBIBYTE:.6g}"),
+        ]
+
+    @cached_property
+    def predictions(self) -> list[Prediction]:
+        """The predicted times of all loads."""
+        return [predict(load, self.parameters) for load in self.loads]
+
+    @property
+    def claims(self) -> list[str]:
+        """Whether a claimed time follows from each load."""
+        if self.claimed_s is None:
+            return []
+        return [claim(each, self.claimed_s) for each in self.predictions[:_DRAWN]]
+
+    @property
+    def table(self) -> list[tuple[str, list[str]]]:
+        """The predictions as texts, with what faster storage would save."""
+        return [(each.load.name, _cells(each)) for each in self.predictions]
+
+    @property
+    def rows(self) -> Iterator[Sequence[Any]]:
+        """Yield the rows of the export."""
+        for each in self.predictions:
+            load = each.load
+            yield (
+                *(load.name, load.operations, load.bytes, each.latency_s, each.transfer_s),
+                *(each.total_s, each.latency_share, load.measured_s, each.residual_s),
+            )
+
+    @property
+    def parts(self) -> list[Part]:
+        """The charts: terms, and residuals where times were measured."""
+        drawn = self.predictions[:_DRAWN]
+        table = [(each.load.name, _cells(each)) for each in drawn]
+        parts = [
+            Part(
+                "terms",
+                "Predicted time in storage",
+                "Operations × latency + bytes / bandwidth. Diamonds: measured time in reads.",  # noqa: RUF001
+                charts.terms(drawn),
+                HEADER,
+                (),
+                LABELS,
+                table,
+                exports_url=self.export_url,
+            )
+        ]
+        if any(each.residual_s is not None for each in drawn):
+            parts.append(
+                Part(
+                    "residuals",
+                    "Residuals",
+                    "Measured - predicted time. Right of 0: slower than the model.",
+                    charts.residuals(drawn),
+                    HEADER,
+                    (),
+                    LABELS,
+                    table,
+                    exports_url=self.export_url,
+                )
+            )
+        return parts
+
+    @property
+    def export_url(self) -> str:
+        """The address of the export, without the format."""
+        query = self.query.copy()
+        query.pop("format", None)
+        return f"{reverse('model')}?{query.urlencode()}"
+
+    @property
+    def fit_url(self) -> str:
+        """The address with the fitted values: without a latency and a bandwidth."""
+        return self._without(LATENCY.name, BANDWIDTH.name)
+
+    def _without(self, *names: str) -> str:
+        query = self.query.copy()
+        for name in names:
+            query.pop(name, None)
+        return f"?{query.urlencode()}"
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Values of the fields for entered operations and size, and a claimed time."""
+        return {name: self.query.get(name, "")[:32] for name in (OPERATIONS, MIB, CLAIMED)}
+
+    @property
+    def other_parameters(self) -> list[tuple[str, str]]:
+        """Parameters of the URL that the form keeps: the loads."""
+        own = {LATENCY.name, BANDWIDTH.name, OPERATIONS, MIB, CLAIMED}
+        return other_parameters(self.query, own)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Members of the JSON export: parameters, and the fit with its intervals."""
+        fitted = self.fit
+        return {
+            "latency_s": self.parameters.latency_s,
+            "bandwidth_bytes_per_s": self.parameters.bandwidth_bytes_per_s,
+            "simulated": self.selected.is_simulated,
+            "fit": fitted
+            and {
+                "runs": fitted.runs,
+                "latency_s": vars(fitted.latency_s),
+                "bandwidth_bytes_per_s": {
+                    name: value if math.isfinite(value) else None
+                    for name, value in vars(fitted.bandwidth_bytes_per_s).items()
+                },
+                "residual_s": fitted.residual_s,
+            },
+            "fit_refusal": self.fit_refusal,
+            "claims": self.claims,
+            "errors": self.errors,
+            "notes": self.selected.notes,
+        }
+
+    @property
+    def fit_text(self) -> str:
+        """The fit in a sentence."""
+        fitted = self.fit
+        if fitted is None:
+            return self.fit_refusal
+        latency, bandwidth = fitted.latency_s, fitted.bandwidth_bytes_per_s
+        high = (
+            "no upper bound"
+            if math.isinf(bandwidth.high)
+            else f"{significant(bandwidth.high / _MEBIBYTE)}"
+        )
+        return (
+            f"Fitted to {fitted.runs:,} runs: latency {_MS * latency.value:.4g} ms (95 % interval "
+            f"{_MS * latency.low:.4g} to {_MS * latency.high:.4g}), bandwidth "
+            f"{significant(bandwidth.value / _MEBIBYTE)} MiB/s "
+            f"({significant(bandwidth.low / _MEBIBYTE)} to {high}). Standard deviation of the "
+            f"residuals: {significant(fitted.residual_s)} s."
+        )
+
+
+LABELS = (
+    *("Operations", "MiB", "Latency (s)", "Transfer (s)", "Predicted (s)", "Share of latency"),
+    *("Half the latency saves (s)", "Double bandwidth saves (s)", "Measured (s)", "Residual (s)"),
+)
+
+
+def _cells(prediction: Prediction) -> list[str]:
+    load, share = prediction.load, prediction.latency_share
+    residual_s = prediction.residual_s
+    return [
+        f"{load.operations:,.0f}",
+        f"{load.bytes / _MEBIBYTE:,.3f}",
+        significant(prediction.latency_s),
+        significant(prediction.transfer_s),
+        significant(prediction.total_s),
+        UNKNOWN if share is None else f"{percent(share)} %",
+        significant(prediction.latency_s / 2),
+        significant(prediction.transfer_s / 2),
+        UNKNOWN if load.measured_s is None else significant(load.measured_s),
+        UNKNOWN if residual_s is None else signed(residual_s, ",.2f"),
+    ]

@@ -1,0 +1,255 @@
+"""Experiments: planned tests with arms, runs, and what was measured of each run."""
+
+from __future__ import annotations
+
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.text import slugify
+
+from ioportal.jobs.models import Job
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser, User
+
+_SHARE_KEY_BYTES = 18
+_SLUG_CHARACTERS = 80
+
+
+def share_key() -> str:
+    """Return a new secret for the link that shares an experiment."""
+    return token_urlsafe(_SHARE_KEY_BYTES)
+
+
+class ExperimentQuerySet(models.QuerySet["Experiment"]):
+    """Queries of experiments."""
+
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        """Experiments `user` may see: staff see all, others their own, shared ones, projects'."""
+        if user.is_staff:
+            return self
+        projects = [group.name for group in user.groups.all()]
+        read = Experiment.readers.through.objects.filter(user_id=user.pk or 0).values(
+            "experiment_id"
+        )
+        return self.filter(
+            Q(owner=user.pk) | Q(is_public=True) | Q(project__in=projects) | Q(pk__in=read)
+        )
+
+    def editable_by(self, user: User | AnonymousUser) -> Self:
+        """Experiments `user` may change: staff all, others their own."""
+        return self if user.is_staff else self.filter(owner=user.pk)
+
+
+class Experiment(models.Model):
+    """A planned test. Its owner and staff change it; see `ExperimentQuerySet.visible_to`."""
+
+    RESERVED_SLUGS = frozenset({"upload", "uploads", "new", "shared"})  # addresses of other pages
+
+    name = models.CharField(max_length=120)
+    slug = models.SlugField(max_length=90, unique=True, editable=False)
+    description = models.TextField(blank=True)
+    # None: loaded by a command, or the owner's account was deleted; staff may change it.
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="experiments"
+    )
+    project = models.CharField(max_length=128, blank=True)  # its members may see it
+    is_public = models.BooleanField("visible to all users", default=False)
+    share_key = models.CharField(max_length=32, unique=True, default=share_key, editable=False)
+    readers = models.ManyToManyField(  # users who opened the link
+        settings.AUTH_USER_MODEL, related_name="+", blank=True
+    )
+    settings = models.JSONField(default=dict)  # of its sections, such as storage areas
+    simulated = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = ExperimentQuerySet.as_manager()
+
+    class Meta:
+        app_label = "studies"
+        ordering = ["-created_at", "-pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_shared_by_link(self) -> bool:
+        """Whether users opened the link."""
+        return self.readers.exists()
+
+    def choose_slug(self) -> None:
+        """Set the slug from the name; a number is added if it is taken."""
+        base = slugify(self.name)[:_SLUG_CHARACTERS] or "experiment"
+        taken = set(Experiment.objects.filter(slug__startswith=base).values_list("slug", flat=True))
+        taken |= self.RESERVED_SLUGS
+        number = 1
+        self.slug = base
+        while self.slug in taken:
+            number += 1
+            self.slug = f"{base}-{number}"
+
+
+class Arm(models.Model):
+    """One side of an experiment: runs with the same set-up."""
+
+    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="arms")
+    name = models.CharField(max_length=80)
+    position = models.IntegerField(default=0)  # the first arm is the reference
+
+    class Meta:
+        app_label = "studies"
+        ordering = ["position", "pk"]  # of the same position: in order of their first run
+        constraints = [
+            models.UniqueConstraint(name="arm_identity", fields=["experiment", "name"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Run(models.Model):
+    """One execution. Metrics have their units in their names: ``wall_s``, ``read_bytes``."""
+
+    class State(models.TextChoices):
+        FINISHED = "finished", "finished"
+        FAILED = "failed", "failed"
+        HUNG = "hung", "hung"
+
+    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs")
+    arm = models.ForeignKey(Arm, models.CASCADE, related_name="runs")
+    name = models.CharField(max_length=120)
+    state = models.CharField(max_length=8, choices=State, blank=True)  # "": unknown
+    started_at = models.DateTimeField(null=True, blank=True)
+    scale = models.FloatField(null=True, blank=True)  # nodes, in scaling tests
+    events = models.BigIntegerField(null=True, blank=True)  # processed
+    labels = models.JSONField(default=dict, blank=True)  # name to text
+    metrics = models.JSONField(default=dict, blank=True)  # name to number
+    steps = models.JSONField(default=list, blank=True)  # {"name", "seconds"}
+    counters = models.JSONField(default=list, blank=True)  # storage timing: tables.RUNS
+    markers = models.JSONField(default=list, blank=True)  # lines of its output
+    recipe = models.JSONField(default=dict, blank=True)  # release, patches, configuration, command
+    notes = models.TextField(blank=True)
+    job = models.ForeignKey(Job, models.SET_NULL, null=True, blank=True, related_name="runs")
+    panda_id = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        app_label = "studies"
+        ordering = ["arm", "scale", "pk"]
+        constraints = [
+            models.UniqueConstraint(name="run_identity", fields=["experiment", "name"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SystemCall(models.Model):
+    """System calls of a run with one path and result."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="system_calls")
+    call = models.CharField(max_length=32)
+    path = models.TextField(null=True)  # noqa: DJ001  (null: the call has none)
+    error = models.CharField(max_length=32, blank=True)  # "": succeeded; "?": failed
+    count = models.BigIntegerField()
+    timed = models.BigIntegerField()  # of `count`, those with a duration
+    duration_s = models.FloatField()
+    first_line = models.BigIntegerField()
+
+    class Meta:
+        """The app that has its table."""
+
+        app_label = "studies"
+
+    def __str__(self) -> str:
+        return f"{self.call} {self.path}"
+
+
+class SystemCallWindow(models.Model):
+    """System calls of a run in 10 s."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="system_call_windows")
+    second = models.BigIntegerField()  # of the log's clock (`tables.SYSTEM_CALLS`)
+    call = models.CharField(max_length=32)
+    failed = models.BooleanField()
+    count = models.BigIntegerField()
+    duration_s = models.FloatField()
+
+    class Meta:
+        """The app that has its table."""
+
+        app_label = "studies"
+
+    def __str__(self) -> str:
+        return f"{self.call} at {self.second} s"
+
+
+class ProcessSample(models.Model):
+    """A sample of a run's processes, with the columns of `tables.PROCESS_SAMPLES`."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="process_samples")
+    at = models.DateTimeField()
+    elapsed_s = models.FloatField()
+    pss_bytes = models.FloatField(null=True)
+    rss_bytes = models.FloatField(null=True)
+    swap_bytes = models.FloatField(null=True)
+    vmem_bytes = models.FloatField(null=True)
+    nprocs = models.FloatField(null=True)
+    nthreads = models.FloatField(null=True)
+    utime_s = models.FloatField(null=True)
+    stime_s = models.FloatField(null=True)
+    rchar_bytes = models.FloatField(null=True)
+    wchar_bytes = models.FloatField(null=True)
+    read_bytes = models.FloatField(null=True)
+    write_bytes = models.FloatField(null=True)
+    rx_bytes = models.FloatField(null=True)
+    tx_bytes = models.FloatField(null=True)
+
+    class Meta:
+        """The app that has its table."""
+
+        app_label = "studies"
+
+    def __str__(self) -> str:
+        return f"{self.elapsed_s} s"
+
+
+class PairTransfer(models.Model):
+    """A transfer of one client to or from one storage target."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="pair_transfers")
+    start_s = models.FloatField()
+    client = models.CharField(max_length=64)
+    target = models.CharField(max_length=64)
+    bytes = models.BigIntegerField()
+    duration_s = models.FloatField()
+    x = models.FloatField(null=True)  # position of the client's node in the interconnect
+    y = models.FloatField(null=True)
+    z = models.FloatField(null=True)
+
+    class Meta:
+        """The app that has its table."""
+
+        app_label = "studies"
+
+    def __str__(self) -> str:
+        return f"{self.client} to {self.target}"
+
+
+class Attachment(models.Model):
+    """A file that belongs to a run, stored unread."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="attachments")
+    name = models.CharField(max_length=200)
+    content = models.BinaryField()
+    size_bytes = models.BigIntegerField()
+    added_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        app_label = "studies"
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return self.name

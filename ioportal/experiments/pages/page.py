@@ -1,0 +1,139 @@
+"""The page of an experiment: its arms, its runs, and a section per kind of data."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Window
+from django.db.models.functions import RowNumber
+from django.urls import reverse
+
+from ioportal.core.charts.arms import LOOKS
+from ioportal.experiments.models import Experiment
+from ioportal.experiments.pages.sections import SECTIONS
+from ioportal.ingest.models import Reject
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+    from django.http import QueryDict
+
+    from ioportal.experiments.models import Arm, Run, UploadQuerySet
+    from ioportal.experiments.pages.sections.section import Export, Section
+    from ioportal.ingest.models import Segment
+
+_REJECTS_SHOWN = 5
+
+
+class ExperimentPage:
+    """One experiment as a user sees it."""
+
+    def __init__(self, experiment: Experiment, user: User, query: QueryDict) -> None:
+        self.experiment = experiment
+        self.user = user
+        self.query = query
+
+    @cached_property
+    def arms(self) -> list[Arm]:
+        """The arms in order; the first is the reference."""
+        return list(self.experiment.arms.all())
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """All runs, by arm."""
+        return list(self.experiment.runs.select_related("arm", "job__cluster"))
+
+    @cached_property
+    def runs_by_arm(self) -> list[tuple[Arm, list[Run]]]:
+        """The runs of each arm."""
+        runs: dict[int, list[Run]] = {arm.pk: [] for arm in self.arms}
+        for run in self.runs:
+            runs[run.arm_id].append(run)
+        return [(arm, runs[arm.pk]) for arm in self.arms]
+
+    @property
+    def looks(self) -> dict[int, int]:
+        """Number of the look of each arm, from 1, by its key."""
+        return {arm.pk: number % len(LOOKS) + 1 for number, arm in enumerate(self.arms)}
+
+    @cached_property
+    def can_edit(self) -> bool:
+        """Whether the user may change it."""
+        return Experiment.objects.editable_by(self.user).filter(pk=self.experiment.pk).exists()
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        """The sections with data."""
+        sections = (section(self) for section in SECTIONS)
+        return [section for section in sections if section.is_present]
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether some section has a conclusion."""
+        return any(section.findings for section in self.sections)
+
+    @property
+    def loading(self) -> UploadQuerySet:
+        """Uploads that wait for a worker or are being loaded."""
+        return self.experiment.uploads.waiting()
+
+    @cached_property
+    def files(self) -> list[tuple[Segment, list[Reject]]]:
+        """The loaded files, each with its first rejects."""
+        number = Window(RowNumber(), partition_by="segment", order_by="line")
+        of_file: dict[int, list[Reject]] = defaultdict(list)
+        rejects = Reject.objects.filter(segment__experiment=self.experiment)
+        for reject in rejects.annotate(number=number).filter(number__lte=_REJECTS_SHOWN):
+            of_file[reject.segment_id].append(reject)
+        files = self.experiment.segments.loaded().order_by("pk")
+        return [(file, of_file[file.pk]) for file in files]
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return reverse("experiment", args=[self.experiment.slug])
+
+    def export_url(self, section: Section, name: str) -> str:
+        """Return the address of an export of a section, without the format."""
+        address = reverse("experiment_export", args=[self.experiment.slug, section.name, name])
+        query = self.query.copy()
+        query.pop("format", None)
+        return f"{address}?{query.urlencode()}"
+
+    def export(self, section_name: str, name: str) -> Any | Export | None:
+        """Return an export of a section."""
+        section = next((each for each in self.sections if each.name == section_name), None)
+        return section and section.export(name)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Members of all JSON exports."""
+        return {
+            "experiment": self.experiment.name,
+            "url": self.url,
+            "arms": [arm.name for arm in self.arms],
+            "simulated": self.experiment.simulated,
+        }
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The experiment as one JSON object."""
+        return {
+            **self.about,
+            "description": self.experiment.description,
+            "findings": {section.name: section.findings for section in self.sections},
+            "runs": [run_facts(run) for run in self.runs],
+        }
+
+
+def run_facts(run: Run) -> dict[str, Any]:
+    """Return a run as one JSON object."""
+    names = ("name", "state", "started_at", "scale", "events", "labels", "metrics", "steps")
+    return {
+        "id": run.pk,
+        "arm": run.arm.name,
+        **{name: getattr(run, name) for name in (*names, "counters", "markers", "recipe")},
+        "job": run.job and {"cluster": run.job.cluster.name, "batch_id": run.job.display_id},
+        "panda_id": run.panda_id,
+    }

@@ -1,0 +1,452 @@
+"""Access methods: a metric, such as CPU efficiency, by two labels of the runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ioportal.changes.charts import comparisons
+from ioportal.core.charts.arms import LOOKS
+from ioportal.core.charts.time_axis import drawn_unit
+from ioportal.core.formatting import lowered, p_value, signed, significant, with_unit
+from ioportal.core.units import Unit
+from ioportal.experiments.analysis import efficiency
+from ioportal.experiments.analysis.run_frame import label_names, metric_names
+from ioportal.experiments.analysis.run_metrics import run_metric, titled
+from ioportal.experiments.charts import boxes, heat, steps
+from ioportal.experiments.pages.sections.choices import choice, other_parameters
+from ioportal.experiments.pages.sections.run_figures import frame, is_of_ior
+from ioportal.experiments.pages.sections.section import Export, Section
+from ioportal.jobs.analysis.comparison.results import CONFIDENCE
+from ioportal.web.common.parts import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ioportal.core.charts.arms import Look
+    from ioportal.experiments.analysis.efficiency import (
+        Cell,
+        Contrast,
+        Distribution,
+        Matrix,
+        StepTimes,
+    )
+    from ioportal.experiments.pages.sections.choices import Choice
+    from ioportal.load.analysis.load_ramp import Interval
+    from ioportal.metrics import Metric
+
+_EFFICIENCY = "efficiency_share"
+_NONE = ("", "none")
+_BOX = (5, 25, 50, 75, 95)
+_TENTHS = range(0, 101, 10)
+_ALL_SHARES = range(101)
+_CELL_HEADER = (
+    *("row", "column", "runs", "unknown", "failed", "hung"),
+    *("mean", "mean_low", "mean_high", "median", "median_low", "median_high"),
+)
+_CONTRAST_HEADER = ("row", "column", "difference", "low", "high", "adjusted_p")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The runs of a cell, and how charts name them."""
+
+    name: str
+    column: str
+    values: Distribution
+
+    @property
+    def row(self) -> str:
+        return self.values.name
+
+    def at(self, shares: Iterable[int]) -> list[float]:
+        """Return the quantiles at shares in per cent."""
+        return [self.values.quantiles[share] for share in shares]
+
+
+class AccessMethods(Section):
+    """A matrix of a metric over two labels, distributions, steps and covariates."""
+
+    name = "access"
+    title = "Access methods"
+    template = "experiments/_access.html"
+
+    @cached_property
+    def _frame(self) -> pl.DataFrame:
+        runs = self.page.runs
+        return frame(run for run in runs if not is_of_ior(run) and not run.counters)
+
+    @cached_property
+    def _labels(self) -> list[str]:
+        return efficiency.default_labels(self._frame, label_names(self._frame))
+
+    @cached_property
+    def _metrics(self) -> list[str]:
+        """The metrics, CPU efficiency first."""
+        return sorted(metric_names(self._frame), key=lambda name: (name != _EFFICIENCY, name))
+
+    @property
+    def is_present(self) -> bool:
+        """Whether runs have an efficiency or steps, and differ in a label."""
+        return (
+            bool(self._labels)
+            and bool(self._metrics)
+            and (_EFFICIENCY in self._metrics or not self._steps.is_empty())
+        )
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """The metric, and the labels of rows and columns."""
+        query = self.page.query
+        metrics = [(name, run_metric(name).title) for name in self._metrics]
+        labels = [(name, titled(name)) for name in self._labels]
+        rows = choice(query, "rows", "Rows", labels, self._labels[0])
+        others = [*(label for label in labels if label[0] != rows.selected), _NONE]
+        return [
+            choice(query, "access_metric", "Metric", metrics, self._metrics[0]),
+            rows,
+            choice(query, "columns", "Columns", others, others[0][0]),
+        ]
+
+    @property
+    def other_parameters(self) -> list[tuple[str, str]]:
+        """Parameters of other sections."""
+        return other_parameters(self.page.query, self.choices)
+
+    @property
+    def metric(self) -> Metric:
+        """The selected metric."""
+        return run_metric(self.choices[0].selected)
+
+    @property
+    def row_label(self) -> str:
+        """The label of the rows."""
+        return self.choices[1].selected
+
+    @property
+    def column_label(self) -> str:
+        """The label of the columns."""
+        return self.choices[2].selected
+
+    @cached_property
+    def matrix(self) -> Matrix:
+        """The metric by both labels."""
+        return efficiency.matrix(self._frame, self.metric.name, self.row_label, self.column_label)
+
+    @property
+    def grid(self) -> list[tuple[str, list[Cell | None]]]:
+        """The cells of each row."""
+        matrix = self.matrix
+        return [
+            (row, [matrix.cells.get((row, column)) for column in matrix.columns])
+            for row in matrix.rows
+        ]
+
+    @cached_property
+    def findings(self) -> list[str]:
+        """The extremes, the contrasts, and runs without a figure."""
+        known = [(cell, cell.mean) for cell in self.matrix.cells.values() if cell.mean]
+        found = []
+        if known:
+            high, low = (pick(known, key=lambda each: each[1].value) for pick in (max, min))
+            found.append(
+                f"Mean {self._title}: highest with {self.place(high[0])} "
+                f"({self._text(high[1].value)}), lowest with {self.place(low[0])} "
+                f"({self._text(low[1].value)})."
+            )
+        if self.matrix.contrasts:
+            found.append(self._contrast_sentence())
+        found += self._lost()
+        return found
+
+    @property
+    def _title(self) -> str:
+        return lowered(self.metric.title)
+
+    def place(self, cell: Cell | Contrast) -> str:
+        """Return the values of the labels."""
+        return cell.row if self.column_label == "" else f"{cell.row}, {cell.column}"
+
+    def _text(self, value: float) -> str:
+        return with_unit(value, self.metric.unit)
+
+    @property
+    def reference(self) -> str:
+        """The place of the first cell with enough runs."""
+        place = self.matrix.reference or ()
+        return ", ".join(place if self.column_label else place[:1])
+
+    def _contrast_sentence(self) -> str:
+        contrast = max(self.matrix.contrasts, key=lambda each: abs(each.difference.value))
+        place = self.place(contrast)
+        reference = self.reference
+        return (
+            f"Largest difference to {reference}: {place}, {self.difference_text(contrast)}, "
+            f"{'significant' if contrast.p < 1 - CONFIDENCE else 'not significant'}."
+        )
+
+    def difference_text(self, contrast: Contrast) -> str:
+        """Return a difference with its interval; of shares in percentage points."""
+        each = contrast.difference
+        values = (each.value, each.low, each.high)
+        if self.metric.unit is Unit.SHARE:
+            value, low, high = (signed(100 * value, ".1f") for value in values)
+            return f"{value} percentage points ({low} to {high})"
+        value, low, high = (f"{signed(value, '.3g')}" for value in values)
+        unit = "" if self.metric.unit is Unit.RATIO else f" {self.metric.unit}"
+        return f"{value}{unit} ({low} to {high})"
+
+    def _lost(self) -> Iterator[str]:
+        for state in ("hung", "failed"):
+            cells = [cell for cell in self.matrix.cells.values() if getattr(cell, state)]
+            if cells:
+                places = "; ".join(
+                    f"{self.place(cell)}: {getattr(cell, state):,}" for cell in cells
+                )
+                yield f"Runs that {'hung' if state == 'hung' else 'failed'}: {places}."
+
+    @property
+    def contrasts(self) -> list[tuple[str, str, str]]:
+        """Place, difference and p-value of the contrasts."""
+        return [
+            (self.place(each), self.difference_text(each), p_value(each.p))
+            for each in self.matrix.contrasts
+        ]
+
+    @cached_property
+    def covariates(self) -> list[tuple[str, int, Interval]]:
+        """Title, runs and correlation of other metrics."""
+        found = efficiency.covariates(
+            self._frame, self.metric.name, self.row_label, self.column_label
+        )
+        return [(run_metric(each.name).title, each.count, each.correlation) for each in found]
+
+    @cached_property
+    def _steps(self) -> pl.DataFrame:
+        rows = [
+            (run.name, step["name"], step["seconds"])
+            for run in self.page.runs
+            for step in run.steps
+        ]
+        return pl.DataFrame(rows, schema=["name", "step", "seconds"], orient="row")
+
+    def charts(self) -> list[Part]:
+        """Return the matrix, the distributions and the steps.
+
+        Cumulative distributions are left out if their lines could not be distinguished.
+        """
+        parts = [self._heat_map(), self._distributions()]
+        if self._has_enough_looks:
+            parts.append(self._cumulative())
+        if not self._steps.is_empty():
+            parts.append(_step_chart(efficiency.step_times(self._steps, self._frame)))
+        return parts
+
+    def _heat_map(self) -> Part:
+        metric, matrix = self.metric, self.matrix
+        values = [
+            [cell.mean.value if cell and cell.mean else None for cell in cells]
+            for _, cells in self.grid
+        ]
+        texts = [
+            [
+                f"{self._text(cell.mean.value)}<br>n = {cell.count}" if cell and cell.mean else ""
+                for cell in cells
+            ]
+            for _, cells in self.grid
+        ]
+        form = "~%" if metric.unit is Unit.SHARE else ".3~s"
+        labels = (self.row_label, self.column_label)
+        names = (titled(self.row_label), titled(self.column_label))
+        return Part(
+            "access-matrix",
+            f"Mean {self._title} by " + " and ".join(filter(None, labels)),
+            "Means of finished runs. Failed and hung runs are counted in the table.",
+            heat.figure(
+                names,
+                matrix.rows,
+                matrix.columns,
+                values,
+                texts=texts,
+                quantity=(metric.title, form),
+                bounds=(0, 1) if metric.unit is Unit.SHARE else None,
+            ),
+            _CELL_HEADER,
+            [_cell_row(cell) for cell in matrix.cells.values()],
+            ("Runs", "Mean", "95 % interval", "Failed", "Hung"),
+            [
+                (
+                    self.place(cell),
+                    (
+                        f"{cell.count:,}",
+                        with_unit(cell.mean.value if cell.mean else None, metric.unit),
+                        self.interval_text(cell.mean),
+                        f"{cell.failed:,}",
+                        f"{cell.hung:,}",
+                    ),
+                )
+                for cell in matrix.cells.values()
+            ],
+            is_empty=not any(cell.count for cell in matrix.cells.values()),
+        )
+
+    def interval_text(self, interval: Interval | None) -> str:
+        """Return the bounds of an interval."""
+        if interval is None:
+            return "\N{EN DASH}"
+        return f"{self._text(interval.low)} to {self._text(interval.high)}"
+
+    @cached_property
+    def _groups(self) -> list[_Group]:
+        """The distribution of each cell with a figure, by row."""
+        matrix = self.matrix
+        several = len(matrix.columns) > 1
+        groups = [
+            _Group(f"{each.name}, {column}" if several else each.name, column, each)
+            for column in matrix.columns
+            for each in efficiency.distributions(
+                self._of_column(column), self.metric.name, self.row_label
+            )
+        ]
+        return sorted(groups, key=lambda group: matrix.rows.index(group.row))
+
+    def _distributions(self) -> Part:
+        metric, groups = self.metric, self._groups
+        header = ("row", "column", "runs", "mean", *(f"p{at}" for at in _BOX))
+        return Part(
+            "access-distributions",
+            f"Distribution of {self._title}",
+            "Boxes: quartiles and median; whiskers from the 5th to the 95th percentile.",
+            boxes.figure(
+                (metric.title, str(metric.unit)),
+                [boxes.Box(group.name, group.column, group.at(_BOX)) for group in groups],
+            )
+            if groups
+            else {},
+            header,
+            [
+                (group.row, group.column, group.values.count, group.values.mean, *group.at(_BOX))
+                for group in groups
+            ],
+            ("Runs", "Mean", *(f"p{at}" for at in _BOX)),
+            [
+                (
+                    group.name,
+                    (
+                        f"{group.values.count:,}",
+                        *(
+                            with_unit(value, metric.unit)
+                            for value in (group.values.mean, *group.at(_BOX))
+                        ),
+                    ),
+                )
+                for group in groups
+            ],
+            is_empty=not groups,
+        )
+
+    def _cumulative(self) -> Part:
+        metric, groups = self.metric, self._groups
+        highest = max((group.values.quantiles[-1] for group in groups), default=0.0)
+        size, unit = drawn_unit(metric.unit, highest)
+        drawn = [
+            comparisons.Distribution(
+                group.name, [value / size for value in group.values.quantiles], group.values.mean
+            )
+            for group in groups
+        ]
+        return Part(
+            "access-cumulative",
+            f"Cumulative distribution of {self._title}",
+            "The share of runs up to a value.",
+            comparisons.distributions(
+                comparisons.Quantity(metric.title, unit),
+                drawn,
+                [self._look(group) for group in groups],
+                "runs",
+            ),
+            ("row", "column", *(f"p{at}" for at in _ALL_SHARES)),
+            [(group.row, group.column, *group.values.quantiles) for group in groups],
+            tuple(f"p{at}" for at in _TENTHS),
+            [
+                (group.name, tuple(with_unit(value, metric.unit) for value in group.at(_TENTHS)))
+                for group in groups
+            ],
+            is_empty=not groups,
+        )
+
+    @property
+    def _has_enough_looks(self) -> bool:
+        return max(len(self.matrix.rows), len(self.matrix.columns)) <= len(LOOKS)
+
+    def _look(self, group: _Group) -> Look:
+        """Return the colour of the column and the dash of the row; without columns, of the row."""
+        of_row = LOOKS[self.matrix.rows.index(group.row)]
+        if len(self.matrix.columns) == 1:
+            return of_row
+        return replace(LOOKS[self.matrix.columns.index(group.column)], dash=of_row.dash)
+
+    def _of_column(self, column: str) -> pl.DataFrame:
+        return self._frame.filter(efficiency.label_values(self.column_label) == column)
+
+    def tables(self) -> dict[str, Export]:
+        """Return the contrasts and the covariates."""
+        return {
+            "contrasts": Export(
+                f"Differences to {self.reference}",
+                _CONTRAST_HEADER,
+                [
+                    (*(each.row, each.column), *_bounds(each.difference), each.p)
+                    for each in self.matrix.contrasts
+                ],
+            ),
+            "covariates": Export(
+                "Correlations within cells",
+                ("metric", "runs", "correlation", "low", "high"),
+                [(name, count, *_bounds(each)) for name, count, each in self.covariates],
+            ),
+        }
+
+    @property
+    def contrasts_url(self) -> str:
+        """The address of the export of the contrasts."""
+        return self.page.export_url(self, "contrasts")
+
+    @property
+    def covariates_url(self) -> str:
+        """The address of the export of the correlations."""
+        return self.page.export_url(self, "covariates")
+
+
+def _bounds(interval: Interval | None) -> tuple[float | None, ...]:
+    return (interval.value, interval.low, interval.high) if interval else (None, None, None)
+
+
+def _cell_row(cell: Cell) -> tuple[Any, ...]:
+    counts = (cell.count, cell.unknown, cell.failed, cell.hung)
+    return (cell.row, cell.column, *counts, *_bounds(cell.mean), *_bounds(cell.median))
+
+
+def _step_chart(arms: list[StepTimes]) -> Part:
+    names = list(dict.fromkeys(name for arm in arms for name in arm.seconds))
+    shown = [(arm.arm, [*(arm.seconds.get(name) for name in names), arm.rest_s]) for arm in arms]
+    return Part(
+        "access-steps",
+        "Mean time of the steps",
+        "Stage-in takes steps before the run reads; direct access has none. The rest is the "
+        "wall-clock time without the steps.",
+        steps.figure(arms),
+        ("arm", "runs", *(f"{name}_s" for name in names), "rest_s"),
+        [(arm.arm, arm.count, *values) for arm, (_, values) in zip(arms, shown, strict=True)],
+        (*names, "Rest"),
+        [
+            (
+                name,
+                ["\N{EN DASH}" if value is None else f"{significant(value)} s" for value in values],
+            )
+            for name, values in shown
+        ],
+    )

@@ -1,0 +1,383 @@
+"""Look-ups of traced runs: by storage area, by search-path entry, by name, by file, over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.experiments import system_calls
+from ioportal.experiments.analysis import lookup_findings, lookups, search_paths, storage_areas
+from ioportal.experiments.analysis.lookup_findings import TracedArm
+from ioportal.experiments.analysis.system_calls import MAX_PATHS
+from ioportal.experiments.charts import lookups as charts
+from ioportal.experiments.models import SystemCall
+from ioportal.experiments.pages import lookup_settings
+from ioportal.experiments.pages.sections.section import Export, Section
+from ioportal.web.common.parts import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ioportal.experiments.models import Arm, Run
+
+_FOLDED = (
+    f"{{}}: the log has more than {MAX_PATHS:,} paths. Later ones are counted by their directory: "
+    "numbers of files and names are too low."
+)
+_SHOWN_ENTRIES = 15
+_DRAWN_ENTRIES = 8
+_SHOWN_NAMES = 15
+_SHOWN_FILES = 20
+_EXPORTED = 100_000
+_LONGEST_S = 30 * 86_400  # of a timeline; longer: a clock was set
+_INTERVALS = 120  # of the timeline, at most
+_WIDTHS_S = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
+_AREA_COLUMNS = (
+    *("area", "open_ok", "open_failed", "stat_ok", "stat_failed", "other_ok", "other_failed"),
+    *("total", "failed", "duration_s"),
+)
+_ENTRY_COLUMNS = ("entry", "area", "failed", "wasted", "wasted_open", "found", "names", "needed")
+_CHAIN_COLUMNS = ("name", "wasted", "entries", "found_in", "first_line")
+_FILE_COLUMNS = ("path", "area", "error", "failed", "open")
+
+
+@dataclass(frozen=True)
+class ShownArm:
+    """An arm with traced runs."""
+
+    arm: Arm
+    look: int
+    runs: list[Run]
+    calls: pl.DataFrame
+    traced: TracedArm
+
+    @cached_property
+    def areas(self) -> list[dict[str, Any]]:
+        """Look-ups by storage area."""
+        return self.traced.areas.to_dicts()
+
+    @cached_property
+    def opened(self) -> pl.Series:
+        """The files that were opened."""
+        return lookups.opened_files(self.traced.look_ups)
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether later paths are counted by their directory: see `system_calls.Totals`."""
+        path = pl.col("path")
+        return bool(self.calls.select((path.str.ends_with("/") & (path != "/")).any()).item())
+
+    @property
+    def has_paths(self) -> bool:
+        """Whether the log has paths: a summary of strace -c has none."""
+        return self.traced.look_ups.height > 0
+
+
+@dataclass(frozen=True)
+class AreaRow:
+    """The look-ups of an arm in a storage area."""
+
+    arm: ShownArm
+    counts: dict[str, Any] | None  # None: no look-ups
+    ratio: float | None  # of the look-ups per run to the first arm
+
+
+class LookUps(Section):
+    """Look-ups of traced runs; conclusions are about the first arm with a trace."""
+
+    name = "lookups"
+    title = "File look-ups"
+    template = "experiments/_lookups.html"
+
+    @cached_property
+    def _run_keys(self) -> set[int]:
+        runs = SystemCall.objects.filter(run__experiment=self.page.experiment)
+        return set(runs.order_by().values_list("run", flat=True).distinct())
+
+    @property
+    def is_present(self) -> bool:
+        """Whether there are traced runs."""
+        return bool(self._run_keys)
+
+    @cached_property
+    def _calls(self) -> list[tuple[Arm, list[Run], pl.DataFrame]]:
+        arms: list[tuple[Arm, list[Run], pl.DataFrame]] = []
+        for arm, runs in self.page.runs_by_arm:
+            traced = [run for run in runs if run.pk in self._run_keys]
+            if traced and len(arms) < MOST_ARMS:
+                arms.append((arm, traced, system_calls.calls_of(traced)))
+        return arms
+
+    @cached_property
+    def prefixes(self) -> dict[str, str]:
+        """Storage area by prefix: of the experiment, or guessed."""
+        own = lookup_settings.own_prefixes(self.page.experiment)
+        if own is not None:
+            return own
+        guessed = dict(storage_areas.USUAL_PREFIXES)
+        for _, _, calls in self._calls:
+            guessed |= storage_areas.guessed_prefixes(calls)
+        return guessed
+
+    @cached_property
+    def arms(self) -> list[ShownArm]:
+        """The arms with traced runs."""
+        return [
+            ShownArm(
+                arm,
+                self.page.looks[arm.pk],
+                runs,
+                calls,
+                TracedArm(
+                    arm.name, len(runs), lookups.look_ups(calls, self.prefixes), self.prefixes
+                ),
+            )
+            for arm, runs, calls in self._calls
+        ]
+
+    @cached_property
+    def _with_paths(self) -> list[ShownArm]:
+        return [arm for arm in self.arms if arm.has_paths]
+
+    @cached_property
+    def first(self) -> ShownArm | None:
+        """The arm that the conclusions are about."""
+        return self._with_paths[0] if self._with_paths else None
+
+    @cached_property
+    def findings(self) -> list[str]:
+        """What to fix, and what changed."""
+        if not self._with_paths:
+            return ["The log has no paths: it is a summary, or traces other calls."]
+        found = lookup_findings.findings([arm.traced for arm in self._with_paths])
+        return [*found, *(_FOLDED.format(arm.arm.name) for arm in self.arms if arm.is_folded)]
+
+    @cached_property
+    def areas(self) -> list[tuple[str, list[AreaRow]]]:
+        """Look-ups by storage area, a row per arm; shared storage first."""
+        names: dict[str, None] = {}
+        for arm in self._with_paths:
+            names |= dict.fromkeys(row["area"] for row in arm.areas)
+        shared = sorted(names, key=lambda area: area in storage_areas.NODE_AREAS)
+        return [(area, list(self._area_table(area))) for area in shared]
+
+    def _area_table(self, area: str) -> Iterator[AreaRow]:
+        first: float | None = None
+        for arm in self._with_paths:
+            counts = next((row for row in arm.areas if row["area"] == area), None)
+            mean = (counts["total"] if counts else 0) / len(arm.runs)
+            yield AreaRow(arm, counts, mean / first if first else None)
+            first = mean if first is None else first
+
+    @property
+    def has_own_areas(self) -> bool:
+        """Whether the owner declared the storage areas."""
+        return lookup_settings.own_prefixes(self.page.experiment) is not None
+
+    @cached_property
+    def files(self) -> list[tuple[str, list[int]]]:
+        """Distinct files opened by each arm: all, and by pattern."""
+        patterns = lookup_settings.patterns(self.page.experiment)
+        counts = [
+            {"all files": arm.opened.len(), **lookups.files_by_pattern(arm.opened, patterns)}
+            for arm in self._with_paths
+        ]
+        return [(name, [each[name] for each in counts]) for name in ("all files", *patterns)]
+
+    @cached_property
+    def entries(self) -> list[dict[str, Any]]:
+        """Search-path entries, proposed ones first, with the wasted look-ups of other arms."""
+        if not self.first:
+            return []
+        others = [
+            dict(arm.traced.searches.entries.select("entry", "wasted").iter_rows())
+            for arm in self._with_paths[1:]
+        ]
+        proposed = {entry.path for saving in self.first.traced.savings for entry in saving.removed}
+        entries = self.first.traced.searches.entries
+        return [
+            {
+                **row,
+                "others": [wasted.get(row["entry"], 0) for wasted in others],
+                "is_proposed": row["entry"] in proposed,
+                "more": row["needed"] - 1,
+            }
+            for row in entries.sort(~pl.col("entry").is_in(proposed), maintain_order=True)
+            .head(_SHOWN_ENTRIES)
+            .to_dicts()
+        ]
+
+    @property
+    def other_names(self) -> list[str]:
+        """Names of the arms after the first."""
+        return [arm.arm.name for arm in self._with_paths[1:]]
+
+    @cached_property
+    def names(self) -> list[dict[str, Any]]:
+        """Names with the most wasted look-ups, each with the entries in the order of the search."""
+        if not self.first:
+            return []
+        found = self.first.traced.searches
+        return [
+            {**row, "chain": search_paths.chain(found, row["name"]).to_dicts()}
+            for row in search_paths.chains(found, _SHOWN_NAMES).to_dicts()
+        ]
+
+    @cached_property
+    def failed_files(self) -> list[dict[str, Any]]:
+        """Paths with the most failed look-ups."""
+        if not self.first:
+            return []
+        return lookups.failed_files(self.first.traced.look_ups, _SHOWN_FILES).to_dicts()
+
+    @property
+    def calls(self) -> list[tuple[str, int, int]]:
+        """Calls of a log without paths: name, count, failed."""
+        if self.first or not self.arms:
+            return []
+        table = (
+            self.arms[0]
+            .calls.group_by("call")
+            .agg(pl.sum("count"), failed=pl.col("count").filter(pl.col("error") != "").sum())
+        )
+        return list(table.sort("count", "call", descending=[True, False]).iter_rows())
+
+    def charts(self) -> list[Part]:
+        """Return look-ups by area, by search-path entry, and over time."""
+        if not self.first:
+            return []
+        parts = [self._entry_chart(), self._area_chart(), self._timeline()]
+        return [part for part in parts if not part.is_empty]
+
+    def _area_chart(self) -> Part:
+        shared = [
+            (row["area"], arm.arm.name, row["total"], row["failed"])
+            for arm in self._with_paths
+            for row in arm.areas
+            if row["area"] not in storage_areas.NODE_AREAS
+        ]
+        shared.sort(key=lambda row: row[0])
+        is_single = len(self._with_paths) == 1
+        drawn = [
+            (area if is_single else f"{area}, {arm}", total, failed)
+            for area, arm, total, failed in shared
+        ]
+        return Part(
+            "lookups-by-area",
+            "Look-ups by storage area",
+            "Look-ups on shared storage: open, stat, access, readlink and execute.",
+            charts.by_area(drawn),
+            ("area", "arm", "total", "failed"),
+            shared,
+            ("look-ups", "failed"),
+            [(name, (f"{total:,}", f"{failed:,}")) for name, total, failed in drawn],
+            is_empty=not drawn,
+        )
+
+    def _entry_chart(self) -> Part:
+        drawn = self.entries[:_DRAWN_ENTRIES]
+        rows = [(row["entry"], row["wasted"], row["wasted_open"]) for row in drawn]
+        return Part(
+            "search-path-entries",
+            "Wasted look-ups by search-path entry",
+            "Failed look-ups of names that were found in another entry.",
+            charts.by_entry(rows),
+            ("entry", "wasted", "wasted_open"),
+            rows,
+            ("wasted look-ups", "opens"),
+            [(entry, (f"{wasted:,}", f"{opens:,}")) for entry, wasted, opens in rows],
+            is_empty=not rows,
+        )
+
+    def _timeline(self) -> Part:
+        windows = [
+            (arm, frame)
+            for arm in self._with_paths
+            if (frame := system_calls.windows_of(arm.runs[0])).height
+            and lookups.duration_s(frame) <= _LONGEST_S
+        ]
+        width_s = _width_s([lookups.duration_s(frame) for _, frame in windows])
+        frames = [
+            (arm.arm.name, _all_kinds(lookups.timeline(frame, width_s), width_s))
+            for arm, frame in windows
+        ]
+        rows = [
+            (name, second, ok, failed)
+            for name, frame in frames
+            for second, ok, failed in frame.iter_rows()
+        ]
+        return Part(
+            "lookups-over-time",
+            "Look-ups over time",
+            f"Per second, in intervals of {width_s:,} s, of the first run of each arm.",
+            charts.over_time(frames, width_s),
+            ("arm", "second", "found", "failed"),
+            rows,
+            ("time in s", "found", "failed"),
+            [
+                (name, (f"{second:,}", f"{ok:,}", f"{failed:,}"))
+                for name, second, ok, failed in rows
+            ],
+            is_empty=not rows,
+        )
+
+    def tables(self) -> dict[str, Export]:
+        """Return the exports of the tables."""
+        return {
+            "areas": Export("Look-ups by storage area", ("arm", *_AREA_COLUMNS), self._area_rows()),
+            "entries": Export(
+                "Search-path entries", ("arm", *_ENTRY_COLUMNS), self._rows("entries")
+            ),
+            "names": Export(
+                "Names by wasted look-ups", ("arm", *_CHAIN_COLUMNS), self._rows("names")
+            ),
+            "failed-files": Export(
+                "Files by failed look-ups", ("arm", *_FILE_COLUMNS), self._rows("files")
+            ),
+            "opened-files": Export("Opened files", ("arm", "path"), self._opened_rows()),
+        }
+
+    @property
+    def export_urls(self) -> dict[str, str]:
+        """Addresses of the exports by name, with underscores."""
+        return {name.replace("-", "_"): self.page.export_url(self, name) for name in self.tables()}
+
+    def _area_rows(self) -> Iterator[tuple[Any, ...]]:
+        for arm in self._with_paths:
+            for row in arm.traced.areas.select(_AREA_COLUMNS).iter_rows():
+                yield arm.arm.name, *row
+
+    def _rows(self, table: str) -> Iterator[tuple[Any, ...]]:
+        for arm in self._with_paths:
+            traced = arm.traced
+            if table == "entries":
+                frame = traced.searches.entries.select(_ENTRY_COLUMNS)
+            elif table == "names":
+                frame = search_paths.chains(traced.searches, _EXPORTED)
+            else:
+                frame = lookups.failed_files(traced.look_ups, _EXPORTED).select(_FILE_COLUMNS)
+            for row in frame.iter_rows():
+                yield arm.arm.name, *row
+
+    def _opened_rows(self) -> Iterator[tuple[str, str]]:
+        for arm in self._with_paths:
+            for path in arm.opened.to_list():
+                yield arm.arm.name, path
+
+
+def _width_s(durations_s: list[int]) -> int:
+    """Return the width of the intervals of the timeline."""
+    longest = max(durations_s, default=0)
+    return next((width for width in _WIDTHS_S if longest <= width * _INTERVALS), _WIDTHS_S[-1])
+
+
+def _all_kinds(timeline: pl.DataFrame, width_s: int) -> pl.DataFrame:
+    """Return the sums of all kinds of look-ups: `second`, `ok`, `failed`, without gaps."""
+    sums = timeline.group_by("second").agg(pl.sum("ok", "failed"))
+    end = max(sums["second"].to_list(), default=-width_s) + width_s
+    seconds = pl.DataFrame({"second": range(0, end, width_s)}, {"second": pl.Int64})
+    return seconds.join(sums, "second", "left").fill_null(0).sort("second")

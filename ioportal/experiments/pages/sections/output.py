@@ -1,0 +1,525 @@
+"""Output performance: bursts of transfers, stragglers, placement and prediction."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from django.db.models import Exists, Max, OuterRef
+
+from collectors.tables import PAIR_TRANSFERS
+from ioportal.core.formatting import decimal_bytes, percent, significant, with_unit
+from ioportal.core.units import Unit
+from ioportal.experiments.analysis import placement, stragglers
+from ioportal.experiments.analysis.bursts import SLOW
+from ioportal.experiments.analysis.output import SCORES, Output, analyse
+from ioportal.experiments.charts import boxes, heat, output
+from ioportal.experiments.models import PairTransfer
+from ioportal.experiments.pages.sections.choices import choice, other_parameters
+from ioportal.experiments.pages.sections.section import Section
+from ioportal.ingest.models import Segment
+from ioportal.jobs.analysis.comparison.results import SHARES
+from ioportal.jobs.cache import cached
+from ioportal.telemetry.copy import read_rows
+from ioportal.web.common.parts import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ioportal.experiments.analysis.placement import Imbalance
+    from ioportal.experiments.analysis.stragglers import Persistence, Skill
+    from ioportal.experiments.models import Run
+    from ioportal.experiments.pages.sections.choices import Choice
+    from ioportal.load.analysis.load_ramp import Interval
+
+MOST_TRANSFERS = 500_000  # analysed: the first of a run
+_COLUMNS = {name: kind for name, kind in PAIR_TRANSFERS.columns.items() if name != "line"}
+_RATE = Unit.BYTES_PER_SECOND
+_BOX = ("p5", "p25", "p50", "p75", "p95")
+_STATE_TITLES = {"target": "slow targets", "client": "fast nodes"}
+_MINUTE_S = 60
+_MOST_TARGETS = 10  # named
+_HEAT = (0.0, 1.5)
+_USELESS = f"{percent(stragglers.USEFUL, 0)} %"
+
+
+def _analysed(run: int) -> Output | str:
+    rows = PairTransfer.objects.filter(run=run).order_by("start_s")
+    return analyse(read_rows(rows.values_list(*_COLUMNS)[:MOST_TRANSFERS], _COLUMNS))
+
+
+class OutputPerformance(Section):
+    """The transfers of one run between clients and storage targets."""
+
+    name = "output"
+    title = "Output performance"
+    template = "experiments/_output.html"
+
+    @cached_property
+    def _runs(self) -> list[Run]:
+        """The runs with transfers."""
+        transfers = PairTransfer.objects.filter(run=OuterRef("pk"))
+        runs = self.page.experiment.runs.filter(Exists(transfers))
+        return list(runs.only("name"))
+
+    @property
+    def is_present(self) -> bool:
+        """Whether a run has transfers."""
+        return bool(self._runs)
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """The run."""
+        options = [(str(run.pk), run.name) for run in self._runs]
+        return [choice(self.page.query, "output_run", "Run", options, options[0][0])]
+
+    @property
+    def other_parameters(self) -> list[tuple[str, str]]:
+        """Parameters of other sections."""
+        return other_parameters(self.page.query, self.choices)
+
+    @cached_property
+    def _output(self) -> Output | str:
+        """The analysis, or the reason for none."""
+        run = int(self.choices[0].selected)
+        segments = Segment.objects.filter(runs=run)
+        return cached(
+            "output-performance",
+            run,
+            lambda: _analysed(run),
+            lambda: segments.aggregate(latest=Max("pk"))["latest"],
+        )
+
+    @property
+    def _analysis(self) -> Output:
+        output = self._output
+        if isinstance(output, str):
+            raise TypeError(output)
+        return output
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the run may have more transfers than are analysed."""
+        return self._analysis.transfers >= MOST_TRANSFERS
+
+    @property
+    def most_transfers(self) -> int:
+        """The number of transfers that are analysed at most."""
+        return MOST_TRANSFERS
+
+    @property
+    def refusal(self) -> str:
+        """The reason why the transfers are not analysed; "" if they are."""
+        return self._output if isinstance(self._output, str) else ""
+
+    @property
+    def facts(self) -> list[tuple[str, str]]:
+        """Names and values of totals."""
+        output, each = self._analysis, self._analysis.bursts
+        mean = each.select(
+            pl.mean("aggregate_bytes_per_s", "delivered_bytes_per_s", "effective"),
+            pl.col("straggler_share").mean(),
+        ).row(0, named=True)
+        return [
+            ("Bursts", f"{each['burst'].n_unique():,}"),
+            ("Transfers", f"{output.transfers:,}"),
+            ("Clients", f"{output.clients:,}"),
+            ("Targets", f"{output.targets:,}"),
+            ("Written", decimal_bytes(output.bytes)),
+            ("Mean aggregate bandwidth", with_unit(mean["aggregate_bytes_per_s"], _RATE)),
+            ("Mean delivered bandwidth", with_unit(mean["delivered_bytes_per_s"], _RATE)),
+            ("Mean effective aggregate bandwidth", f"{percent(mean['effective'])} % of the peak"),
+            ("Stragglers", f"{percent(mean['straggler_share'])} % of transfers per burst"),
+            (
+                "Pair effective bandwidth 0.4 to 0.9",
+                f"{percent(output.in_band['pair_effective'])} %",
+            ),
+            ("Lag effective bandwidth 0.4 to 0.9", f"{percent(output.in_band['lag_effective'])} %"),
+        ]
+
+    @cached_property
+    def findings(self) -> list[str]:
+        """Stragglers, their persistence, prediction, balance and locality."""
+        if self.refusal:
+            return [self.refusal]
+        return [
+            self._straggler_sentence(),
+            *self._persistence_sentences(),
+            *self._skill_sentences(),
+            *self._balance_sentences(),
+            *self._locality_sentences(),
+        ]
+
+    def _straggler_sentence(self) -> str:
+        shares = self._analysis.bursts["straggler_share"].to_numpy()
+        delivered, aggregate = (
+            self._analysis.bursts[name].to_numpy()
+            for name in ("delivered_bytes_per_s", "aggregate_bytes_per_s")
+        )
+        lost = 1 - float(np.median(delivered / aggregate))
+        return (
+            f"In a burst, {percent(float(np.median(shares)))} % of the transfers (median; at most "
+            f"{percent(float(shares.max()))} %) take more than {SLOW:g} times as long as its "
+            f"median. As a burst waits for its last transfer, the bandwidth delivered is "
+            f"{percent(max(lost, 0.0), 0)} % below the sum of its clients (median)."
+        )
+
+    def _persistence(self) -> list[tuple[str, Persistence]]:
+        return [(_STATE_TITLES[name], each) for name, each in self._analysis.persistence.items()]
+
+    def _persistence_sentences(self) -> Iterator[str]:
+        for title, each in self._persistence():
+            known = [(limit, share) for limit, share in each.ended.items() if share]
+            if known:
+                parts = [
+                    f"{_share_text(share)} within {limit / _MINUTE_S:g} min"
+                    for limit, share in known
+                ]
+                count = f"{each.episodes:,} episodes"
+                yield f"Return of {title} to normal: {', '.join(parts)} ({count})."
+
+    def _skill_sentences(self) -> Iterator[str]:
+        for component, skills in self._analysis.skills.items():
+            useful = [skill for skill in skills if skill.is_useful]
+            if useful:
+                last = useful[-1]
+                rest = [skill for skill in skills if skill.lag_s > last.lag_s]
+                older = f", older information less than {_USELESS}" if _are_useless(rest) else ""
+                yield (
+                    f"The past predicts up to {_minutes(last)} min: avoiding {component}s that "
+                    f"were slow {_minutes(last)} min ago avoids {_share_text(last.skill)} of the "
+                    f"stragglers{older}."
+                )
+            elif _are_useless(skills):
+                yield (
+                    f"The past does not predict: avoiding {component}s that were slow "
+                    f"{_minutes(skills[0])} to {_minutes(skills[-1])} min ago avoids less than "
+                    f"{_USELESS} of the stragglers."
+                )
+            elif skills:
+                yield f"Whether slow {component}s stay slow is open: the intervals are too wide."
+
+    def _balance_sentences(self) -> Iterator[str]:
+        if self._analysis.imbalance is None:
+            return
+        hot, gini = self._analysis.imbalance.hot, self._analysis.imbalance.gini
+        if hot.is_empty():
+            yield f"Bytes are balanced over the targets (Gini coefficient {gini:.2f})."
+        else:
+            names = ", ".join(hot["target"].head(_MOST_TARGETS))
+            yield (
+                f"Hot targets, with at least {placement.HOT:g} times the mean bytes: {names}. The "
+                f"busiest tenth has {percent(self._analysis.imbalance.top_share)} % of the bytes."
+            )
+
+    def _locality_sentences(self) -> Iterator[str]:
+        for each in self._analysis.localities:
+            rho = each.correlation
+            if rho is None:
+                continue
+            text = f"(Spearman {rho.value:.2f}, {rho.low:.2f} to {rho.high:.2f})"
+            if rho.low > 0:
+                yield f"{each.size}: denser sets of nodes have less bandwidth {text}."
+            elif rho.high < 0:
+                yield f"{each.size}: more distant nodes have less bandwidth {text}."
+            else:
+                yield f"{each.size}: no relation of distance and bandwidth is visible {text}."
+
+    def charts(self) -> list[Part]:
+        """Return all charts; none without bursts."""
+        if self.refusal:
+            return []
+        parts = [
+            self._bandwidth_chart(),
+            self._share_chart(),
+            self._score_chart(),
+            self._survival_chart(),
+            self._skill_chart(),
+            self._heat_map(),
+            self._clients_chart(),
+        ]
+        if self._analysis.localities:
+            parts.append(self._distance_chart())
+        if self._analysis.imbalance:
+            parts.append(_target_chart(self._analysis.imbalance))
+        return parts
+
+    def _minutes(self) -> list[float]:
+        starts = self._analysis.bursts["start_s"]
+        return ((starts - starts.min()) / _MINUTE_S).to_list()
+
+    def _bandwidth_chart(self) -> Part:
+        names = ("aggregate_bytes_per_s", "delivered_bytes_per_s")
+        return self._burst_chart(
+            "output-bandwidth",
+            "Bandwidth of bursts",
+            "Aggregate: sum of the clients' bandwidths. Delivered: bytes / time until the last "
+            "transfer ends.",
+            _RATE,
+            dict(zip(("aggregate", "delivered"), names, strict=True)),
+        )
+
+    def _share_chart(self) -> Part:
+        return self._burst_chart(
+            "output-stragglers",
+            "Stragglers and effective aggregate bandwidth of bursts",
+            "Effective: aggregate bandwidth / (targets x peak of a target).",
+            Unit.SHARE,
+            {"stragglers": "straggler_share", "effective bandwidth": "effective"},
+        )
+
+    def _burst_chart(
+        self, name: str, title: str, about: str, unit: Unit, columns: dict[str, str]
+    ) -> Part:
+        each = self._analysis.bursts
+        minutes = self._minutes()
+        quantity = "Bandwidth" if unit is _RATE else "Share"
+        lines = [(label, each[column].to_list()) for label, column in columns.items()]
+        rows = each.select("burst", "size", "start_s", *columns.values()).rows()
+        return Part(
+            name,
+            title,
+            about,
+            output.over_time((quantity, str(unit)), minutes, lines),
+            ("burst", "size", "start_s", *columns.values()),
+            rows,
+            ("Size", "Start", *(label.capitalize() for label in columns)),
+            [
+                (
+                    f"{burst + 1:,}",
+                    (size, f"{minute:.1f} min", *(with_unit(value, unit) for value in values)),
+                )
+                for (burst, size, _, *values), minute in zip(rows, minutes, strict=True)
+            ],
+        )
+
+    def _score_chart(self) -> Part:
+        pair, lag = (self._analysis.scores[name] for name in SCORES)
+        percents = range(SHARES)
+        return Part(
+            "output-scores",
+            "Effective bandwidth of transfers",
+            "Relative to the peak: the highest bandwidth of a target in any burst. Shaded: "
+            "the band from 0.4 to 0.9.",
+            output.scores(pair, lag),
+            ("percentile", "pair_effective", "lag_effective"),
+            list(zip(percents, pair, lag, strict=True)),
+            ("Pair effective", "Lag effective"),
+            [
+                (f"p{at}", (significant(pair[at]), significant(lag[at])))
+                for at in (1, 5, 10, 25, 50, 75, 90, 95, 99)
+            ],
+        )
+
+    def _survival_chart(self) -> Part:
+        rows = [
+            (title, time, share)
+            for title, each in self._persistence()
+            for time, share in zip(each.times_s, each.lasting, strict=True)
+        ]
+        limits = stragglers.RECOVERY_S
+        return Part(
+            "output-persistence",
+            "How long slow targets and fast nodes last",
+            f"Slow: more than {SLOW:g} times the median time of the burst; fast: less than 0.8 "
+            "times. Episodes at the end of the series are censored (Kaplan-Meier).",
+            output.survival(self._persistence()),
+            ("state", "seconds", "share_lasting_longer"),
+            rows,
+            (
+                "Episodes",
+                "Unfinished",
+                *(f"Ended within {limit / _MINUTE_S:g} min" for limit in limits),
+            ),
+            [
+                (
+                    title,
+                    (
+                        f"{each.episodes:,}",
+                        f"{each.unfinished:,}",
+                        *(_share_text(each.ended[limit]) for limit in limits),
+                    ),
+                )
+                for title, each in self._persistence()
+            ],
+            is_empty=not rows,
+        )
+
+    def _skill_chart(self) -> Part:
+        named = [
+            (f"avoid slow {name}s", skills)
+            for name, skills in self._analysis.skills.items()
+            if skills
+        ]
+        listed = [(title, skill) for title, skills in named for skill in skills]
+        return Part(
+            "output-prediction",
+            "Does the past predict?",
+            "Skill: share of the stragglers that are avoided with those that were slow some "
+            "minutes ago, beyond chance. 0: no information. 95 % intervals resample targets or "
+            "clients.",
+            output.skill(named),
+            ("strategy", "lag_s", "states", "base", "after_slow", "skill", "low", "high"),
+            [
+                (
+                    *(title, skill.lag_s, skill.pairs, skill.base, skill.after_slow),
+                    *(skill.skill.value, skill.skill.low, skill.skill.high),
+                )
+                for title, skill in listed
+            ],
+            ("Age", "States", "Slow", "Slow after slow", "Skill"),
+            [
+                (
+                    title,
+                    (
+                        f"{_minutes(skill)} min",
+                        f"{skill.pairs:,}",
+                        f"{percent(skill.base)} %",
+                        "\N{EN DASH}"
+                        if skill.after_slow is None
+                        else f"{percent(skill.after_slow)} %",
+                        _skill_text(skill.skill),
+                    ),
+                )
+                for title, skill in listed
+            ],
+            is_empty=not listed,
+        )
+
+    def _heat_map(self) -> Part:
+        drawn = self._analysis.heat_map
+        rows = [
+            (client, target, value)
+            for client, values in zip(drawn.clients, drawn.relative, strict=True)
+            for target, value in zip(drawn.targets, values, strict=True)
+            if value is not None
+        ]
+        slowest = sorted(rows, key=lambda row: row[2])[:_MOST_TARGETS]
+        return Part(
+            "output-pairs",
+            "Bandwidth of clients with targets",
+            "Median of the bandwidth relative to the median of the burst. A dark column is a slow "
+            "target, a dark row a slow client. Of many clients or targets, neighbours are joined "
+            "(+2: with the next two).",
+            heat.figure(
+                ("Client", "Target"),
+                drawn.clients,
+                drawn.targets,
+                drawn.relative,
+                quantity=("Relative bandwidth", ".2f"),
+                bounds=_HEAT,
+            ),
+            ("client", "target", "relative_bandwidth"),
+            rows,
+            ("Target", "Relative bandwidth"),
+            [(client, (target, f"{value:.2f}")) for client, target, value in slowest],
+        )
+
+    def _clients_chart(self) -> Part:
+        table = self._analysis.by_clients
+        rows = table.rows(named=True)
+        return _box_part(
+            "output-clients",
+            "Bandwidth of a target by number of clients",
+            "Sum over the clients of a target in a burst. Boxes: quartiles and median; whiskers "
+            "from the 5th to the 95th percentile.",
+            quantity=("Bandwidth of a target", _RATE),
+            named=[(f"{row['clients']} per target", row["size"], row) for row in rows],
+            header=("size", "clients", "n", *_BOX, "per_client"),
+        )
+
+    def _distance_chart(self) -> Part:
+        named = [
+            (f"{row['low']:.3g} to {row['high']:.3g}", each.size, {**row, "size": each.size})
+            for each in self._analysis.localities
+            for row in each.bins.rows(named=True)
+        ]
+        return _box_part(
+            "output-distance",
+            "Effective aggregate bandwidth by mean distance of nodes",
+            "Distance: sum of the differences of coordinates, mean of all pairs of clients of a "
+            "burst.",
+            quantity=("Effective aggregate bandwidth", Unit.SHARE),
+            named=named,
+            header=("size", "low", "high", "n", *_BOX),
+        )
+
+
+def _box_part(
+    name: str,
+    title: str,
+    about: str,
+    *,
+    quantity: tuple[str, Unit],
+    named: Sequence[tuple[str, str, dict[str, Any]]],
+    header: Sequence[str],
+) -> Part:
+    label, unit = quantity
+    return Part(
+        name,
+        title,
+        about,
+        boxes.figure(
+            (label, str(unit)),
+            [
+                boxes.Box(f"{size}: {text}", size, [row[each] for each in _BOX])
+                for text, size, row in named
+            ],
+        ),
+        header,
+        [tuple(row[column] for column in header) for _, _, row in named],
+        ("Size", "n", *_BOX),
+        [
+            (text, (size, f"{row['n']:,}", *(with_unit(row[each], unit) for each in _BOX)))
+            for text, size, row in named
+        ],
+    )
+
+
+def _target_chart(imbalance: Imbalance) -> Part:
+    table = imbalance.targets
+    header = ("target", "transfers", "bytes", "share", "straggler_share", "bandwidth_bytes_per_s")
+    rows = table.select(header).rows()
+    return Part(
+        "output-targets",
+        "Bytes by target",
+        f"Sorted by bytes; the line is their mean. Gini coefficient {imbalance.gini:.2f}.",
+        output.targets(table, float(table["bytes"].to_numpy().mean())),
+        header,
+        rows,
+        ("Transfers", "Bytes", "Share", "Stragglers", "Median bandwidth"),
+        [
+            (
+                target,
+                (
+                    f"{transfers:,}",
+                    decimal_bytes(size),
+                    f"{percent(share)} %",
+                    f"{percent(slow)} %",
+                    with_unit(bandwidth, _RATE),
+                ),
+            )
+            for target, transfers, size, share, slow, bandwidth in rows
+        ],
+    )
+
+
+def _skill_text(skill: Interval) -> str:
+    return f"{skill.value:.3f} ({skill.low:.3f} to {skill.high:.3f})"
+
+
+def _are_useless(skills: Sequence[Skill]) -> bool:
+    return bool(skills) and all(skill.is_useless for skill in skills)
+
+
+def _minutes(skill: Skill) -> str:
+    return f"{skill.lag_s / _MINUTE_S:g}"
+
+
+def _share_text(interval: Interval | None) -> str:
+    if interval is None:
+        return "too few episodes"
+    low, high = (percent(max(bound, 0.0), 0) for bound in (interval.low, interval.high))
+    return f"{percent(max(interval.value, 0.0), 0)} % ({low} to {high} %)"

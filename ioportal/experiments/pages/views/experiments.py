@@ -1,0 +1,104 @@
+"""Experiments: the list, one experiment, its exports, its form, and links that share it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib import messages
+from django.http import Http404
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from ioportal.core.visible_text import storable
+from ioportal.experiments.models import Experiment
+from ioportal.experiments.models.experiment import share_key
+from ioportal.experiments.pages.experiment_list import COLUMNS, ExperimentList
+from ioportal.experiments.pages.forms import ArmsForm, ExperimentForm
+from ioportal.experiments.pages.page import ExperimentPage
+from ioportal.web.common import exports
+
+if TYPE_CHECKING:
+    from django.http import HttpResponse, HttpResponseBase
+
+    from ioportal.web.common.requests import UserRequest
+
+
+@require_safe
+@exports.accept("csv", "json")
+def experiment_list(request: UserRequest) -> HttpResponseBase:
+    """List experiments."""
+    listed = ExperimentList(request.user, request.GET)
+    if exports.requested_format(request):
+        return exports.response(request, "experiments", {}, COLUMNS, listed.rows)
+    context = {"section": "experiments", "listed": listed}
+    return render(request, "experiments/list.html", context)
+
+
+@require_safe
+@exports.accept("json")
+def experiment(request: UserRequest, slug: str) -> HttpResponseBase:
+    """Show an experiment."""
+    page = _page(request, slug)
+    if exports.requested_format(request):
+        return exports.json_response(page.facts)
+    context = {"section": "experiments", "page": page, "experiment": page.experiment}
+    return render(request, "experiments/experiment.html", context)
+
+
+@require_safe
+@exports.accept("csv", "json")
+def export(request: UserRequest, slug: str, section: str, name: str) -> HttpResponseBase:
+    """Export a chart or table of an experiment."""
+    page = _page(request, slug)
+    exported = page.export(section, name)
+    if exported is None:
+        raise Http404("No such chart or table.")
+    about = {**page.about, "title": exported.title}
+    return exports.response(request, f"{slug}-{name}", about, exported.header, exported.rows)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: UserRequest, slug: str) -> HttpResponse:
+    """Change or delete an experiment, or make a new link to share it."""
+    stored = get_object_or_404(Experiment.objects.editable_by(request.user), slug=slug)
+    if "delete" in request.POST:
+        stored.delete()
+        messages.success(request, f"Experiment deleted: {stored.name}")
+        return redirect("experiment_list")
+    if "new_link" in request.POST:
+        stored.share_key = share_key()
+        stored.save(update_fields=["share_key"])
+        stored.readers.clear()
+        messages.success(request, "The earlier link is invalid now.")
+        return redirect("edit_experiment", slug)
+    has_arms = "arms" in request.POST
+    arms = ArmsForm(stored, request.POST if has_arms else None)
+    form = ExperimentForm(request.user, None if has_arms else request.POST or None, instance=stored)
+    if has_arms and arms.is_valid():
+        messages.success(request, "Saved.")
+        return redirect("experiment", slug)
+    if form.is_valid():
+        form.save()
+        messages.success(request, "Saved.")
+        return redirect("experiment", slug)
+    context = {"section": "experiments", "form": form, "arms": arms, "experiment": stored}
+    return render(request, "experiments/form.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def shared(request: UserRequest, key: str) -> HttpResponse:
+    """Ask who opens the link of an experiment; a POST lets the user see it from now on.
+
+    Programs that only fetch the link, such as scanners of mails, add no reader.
+    """
+    found = get_object_or_404(Experiment, share_key=storable(key))
+    if request.method == "POST":
+        found.readers.add(request.user)
+    if Experiment.objects.visible_to(request.user).filter(pk=found.pk).exists():
+        return redirect("experiment", found.slug)
+    return render(request, "experiments/shared.html", {"section": "experiments", "name": found})
+
+
+def _page(request: UserRequest, slug: str) -> ExperimentPage:
+    visible = Experiment.objects.visible_to(request.user)
+    return ExperimentPage(get_object_or_404(visible, slug=slug), request.user, request.GET)

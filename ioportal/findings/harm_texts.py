@@ -1,0 +1,186 @@
+"""The harm of a flag in words: the same sentences in mails, on pages and in tickets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING
+
+from ioportal.core.formatting import percent, total_waiting
+from ioportal.core.time_ranges import TimeRange
+from ioportal.findings.episodes import episodes_of
+from ioportal.jobs.analysis.populations import coarse
+from ioportal.load import queue_links
+from ioportal.load.analysis import impact_estimate
+from ioportal.load.analysis.replay import impact as replay
+from ioportal.load.analysis.replay.impact import PRINCIPAL
+from ioportal.load.episode_texts import interval
+from ioportal.load.principal_windows import principal_name
+from ioportal.rules.rule import GROUPS
+from ioportal.site.models import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from ioportal.findings.models import Flag
+    from ioportal.load.episodes import Episode
+
+MIN_S = 1  # impact below is not mentioned
+_AROUND = timedelta(minutes=10)  # of an episode's worst window: its queue is served again
+_MORE = 1.1  # times the impact of one queue: there are more
+
+
+@dataclass(frozen=True)
+class Harm:
+    """The largest impact of a flag: in a queue, or in a slow interval that was not traced.
+
+    Source: docs/metrics.md, "Impact in words".
+
+    Args:
+        server: the metadata server.
+        start: start of the queue or the interval.
+        end: its end.
+        share: part of the server's work meanwhile.
+        impact_s: waiting that requests of other users would have been spared.
+        outside_s: the same of pings, system daemons and requests without a job.
+        waited_s: waiting of these other users' requests above usual; 0: unknown.
+        total_s: impact of the flag in all queues and intervals.
+        is_estimated: whether it is from counters.
+        is_alone: whether the impact is what the flag's subject alone adds to a calm load.
+        rate: requests of the subject a second; None: unknown.
+        address: the address of the queue's page; "": there is none.
+    """
+
+    server: Server
+    start: datetime
+    end: datetime
+    share: float
+    impact_s: float
+    outside_s: float
+    waited_s: float
+    total_s: float
+    is_estimated: bool = False
+    is_alone: bool = False
+    rate: float | None = None
+    address: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The interval of the impact: by its precision, and nobody is spared more than waited."""
+        factor = impact_estimate.PRECISION if self.is_estimated else replay.PRECISION
+        most_s = min(self.impact_s * factor, self.waited_s or float("inf"))
+        return self.impact_s / factor, max(most_s, self.impact_s)
+
+    def in_words(self, subject: str, it: str) -> str:
+        """Return the harm as sentences.
+
+        Args:
+            subject: name of the cause.
+            it: the cause, after its name: "it" or "these jobs".
+        """
+        place = f"the metadata server {self.server.name}"
+        during = f"in a queue of {place}" if self.address else f"while {place} was slow"
+        low, high = map(_outward, self.bounds, (floor, ceil))
+        interval_s = f"{'estimated, ' if self.is_estimated else ''}{low} s to {high} s"
+        about = total_waiting(coarse(self.impact_s))
+        caused = f"{percent(self.share, 0)}% of the work {during}, {interval(self.start, self.end)}"
+        if self.is_alone:
+            effect = f"Others block the server, too: {it} alone added about {about} to the waiting"
+            effect += f" of other users' requests ({interval_s})."
+        else:
+            effect = f"Without {it}, other users' requests would have waited about {about} less"
+            effect += f" ({interval_s})."
+        sentences = [f"{caused}, was from {subject}.", effect]
+        if self.outside_s >= MIN_S:
+            sentences.append(
+                "Not counted: waiting of pings, system daemons and requests without a job, "
+                f"{total_waiting(coarse(self.outside_s))}."
+            )
+        if self.total_s > _MORE * self.impact_s:
+            sentences.append(f"In all slow intervals: about {total_waiting(coarse(self.total_s))}.")
+        return " ".join(sentences)
+
+
+def _outward(bound: float, rounding: Callable[[float], int]) -> str:
+    """Return a bound with two significant digits; the interval does not become narrower."""
+    step = 10.0 ** (floor(log10(bound)) - 1)
+    return f"{rounding(bound / step) * step:,.10g}"
+
+
+def pronoun(flag: Flag) -> str:
+    """Return what stands for a flag's subject after its name."""
+    return "these jobs" if flag.subject_kind in GROUPS else "it"
+
+
+def of_flag(flag: Flag, episodes: list[Episode] | None = None) -> Harm | None:
+    """Return the largest harm of a flag; None: it is not known.
+
+    Args:
+        flag: the flag.
+        episodes: its episodes, if they were read before.
+    """
+    found = episodes_of(flag) if episodes is None else episodes
+    if not found or found[0].impact_s < MIN_S:
+        return None
+    server = Server.objects.get(pk=found[0].server_id)
+    total_s = sum(episode.impact_s for episode in found)
+    return _of_queue(flag, found[0], server, total_s) or _of_episode(found[0], server, total_s)
+
+
+def _of_queue(flag: Flag, episode: Episode, server: Server, total_s: float) -> Harm | None:
+    """Return the harm of an episode's worst queue; None: it was not traced, or has expired."""
+    if episode.is_estimated:
+        return None
+    key, window = group(flag, episode), around(episode)
+    queue = queue_links.find(server, window, key)
+    if queue is None:
+        return None
+    kind, name = key
+    [row] = queue.groups.filter(kind=kind, key=name).iter_rows(named=True)
+    found = queue.by_group[key]
+    sums = found.seconds.select("measured_wait_s", "group_requests").sum().row(0, named=True)
+    counted_share = row["impact_s"] / (row["impact_s"] + row["outside_s"])
+    return Harm(
+        server,
+        queue.start,
+        queue.end,
+        row["share"],
+        row["impact_s"],
+        row["outside_s"],
+        sums["measured_wait_s"] * counted_share,
+        total_s,
+        is_alone=found.alone,
+        rate=sums["group_requests"] / (queue.end - queue.start).total_seconds(),
+        address=queue_links.address(server.name, window, key),
+    )
+
+
+def _of_episode(episode: Episode, server: Server, total_s: float) -> Harm:
+    counted_share = episode.impact_s / (episode.impact_s + episode.outside_s)
+    return Harm(
+        server,
+        episode.start,
+        episode.end,
+        episode.share,
+        episode.impact_s,
+        episode.outside_s,
+        episode.waited_s * counted_share,
+        total_s,
+        is_estimated=episode.is_estimated,
+    )
+
+
+def group(flag: Flag, episode: Episode) -> tuple[str, str]:
+    """Return kind and key of a flag's subject in a replay."""
+    if flag.subject_kind in GROUPS:
+        return flag.subject_kind, flag.subject
+    return PRINCIPAL, principal_name(episode.principal)
+
+
+def around(episode: Episode) -> TimeRange:
+    """Return the part of an episode around its worst window: a replay of it all may be long."""
+    return TimeRange(
+        max(episode.start, episode.worst_at - _AROUND), min(episode.end, episode.worst_at + _AROUND)
+    )

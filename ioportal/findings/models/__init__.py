@@ -1,0 +1,23 @@
+"""Cases, flags, their events, observations, the thresholds that a site sets, and back-tests."""
+
+from ioportal.findings.models.back_test import BackTest
+from ioportal.findings.models.case import CURRENT, TO_TRIAGE, Case, CaseEvent, CaseQuerySet
+from ioportal.findings.models.evidence import JobEvidence
+from ioportal.findings.models.flag import Flag, FlagEvent, FlagQuerySet
+from ioportal.findings.models.observation import Observation
+from ioportal.findings.models.threshold_set import ThresholdSet
+
+__all__ = [
+    "CURRENT",
+    "TO_TRIAGE",
+    "BackTest",
+    "Case",
+    "CaseEvent",
+    "CaseQuerySet",
+    "Flag",
+    "FlagEvent",
+    "FlagQuerySet",
+    "JobEvidence",
+    "Observation",
+    "ThresholdSet",
+]

@@ -1,0 +1,116 @@
+"""Servers under observation, with the names that a user may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ioportal.findings import observation
+from ioportal.load.impacts import names_of
+from ioportal.load.latest_work import MIN_SHARE
+from ioportal.telemetry.models import JobGroup, Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+    from typing import Any
+
+    from django.contrib.auth.models import User
+
+    from ioportal.load.principals import Name
+    from ioportal.load.top_consumers import PrincipalKey
+    from ioportal.site.models import Server
+
+COLUMNS = ("server", "since", "until", "times", "estimated", "kind", "name", "user", "share")
+_KINDS = {**dict(Principal.choices), **dict(JobGroup.Kind.choices)}
+_PREFIXES: dict[int, str] = {
+    Principal.JOB: "job ",
+    JobGroup.Kind.USER: "jobs of ",
+    JobGroup.Kind.PROJECT: "jobs of project ",
+}
+
+
+@dataclass(frozen=True)
+class ObservedSubject:
+    """A job, process, host or group of jobs with much of the latest work of a slow server."""
+
+    principal: PrincipalKey
+    kind: str
+    name: Name
+    share: float
+
+
+@dataclass(frozen=True)
+class ObservedServer:
+    """A slow server under observation."""
+
+    server: Server
+    since: datetime | None  # start of the slow interval
+    until: datetime  # up to when it was evaluated
+    times: float | None  # time of requests / usual, in its worst window; None: for staff only
+    is_estimated: bool
+    is_known: bool  # whether the work of anybody is known
+    subjects: list[ObservedSubject]  # largest share first
+    hides_others: bool  # further subjects are other users'
+
+    min_share = MIN_SHARE
+
+    def without(self, cause: Name) -> ObservedServer | None:
+        """Return it without a known cause and its user's jobs; None: nothing is left."""
+        left = [
+            each
+            for each in self.subjects
+            if each.name.text != cause.text and not (cause.user and each.name.user == cause.user)
+        ]
+        return replace(self, subjects=left) if left else None
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield a row of `COLUMNS` for each subject; one without a subject if there are none."""
+        about = (self.server.name, self.since, self.until, self.times, self.is_estimated)
+        for each in self.subjects:
+            yield (*about, each.kind, each.name.text, each.name.user, each.share)
+        if not self.subjects:
+            yield (*about, "", "", "", None)
+
+
+def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
+    """Return the servers under observation, by name.
+
+    Args:
+        user: staff see all names; others see their own and their projects' jobs, and no times of
+            requests: these may be those of a single other user.
+        now: the current time, if it is not the clock's.
+    """
+    observed = observation.current(now)
+    keys = {share.principal for each in observed for share in each.shares}
+    names = {key: name for key, name in names_of(keys, user).items() if _may_see(user, key, name)}
+    servers = []
+    for row, shares in observed:
+        subjects = [
+            ObservedSubject(key, _KINDS[key[0]], _described(key, names[key]), share)
+            for key, share in shares
+            if key in names
+        ]
+        servers.append(
+            ObservedServer(
+                server=row.server,
+                since=row.since,
+                until=row.until,
+                times=row.times if user.is_staff else None,
+                is_estimated=row.is_estimated,
+                is_known=row.is_known,
+                subjects=subjects,
+                hides_others=not user.is_staff,
+            )
+        )
+    return servers
+
+
+def _may_see(user: User, key: PrincipalKey, name: Name) -> bool:
+    """Return whether a user may see a name; those of single principals are checked already."""
+    is_group = key[0] in JobGroup.Kind.values
+    return user.is_staff or not is_group or name.user == user.get_username()
+
+
+def _described(key: PrincipalKey, name: Name) -> Name:
+    return replace(name, text=f"{_PREFIXES.get(key[0], '')}{name.text}")

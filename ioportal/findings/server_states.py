@@ -1,0 +1,201 @@
+"""The state of each metadata server now: how slow it is, the cause and the contact."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from django.db.models import Max, Sum
+
+from ioportal.core.times import is_current
+from ioportal.findings import latest_data, observations
+from ioportal.load import episode_texts, episodes, impact_totals
+from ioportal.load.impacts import OUTERMOST, names_of
+from ioportal.rules.evidence import PEAK_SPAN
+from ioportal.site.contacts import contacts
+from ioportal.site.models import Server
+from ioportal.telemetry import levels, retention
+from ioportal.telemetry.models import ImpactWindow, Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from django.contrib.auth.models import User
+
+    from ioportal.findings.observations import ObservedServer
+    from ioportal.load.episodes import Episode
+    from ioportal.load.principals import Name
+    from ioportal.load.top_consumers import PrincipalKey
+    from ioportal.site.contacts import Contact
+
+_SLOW_TIMES = 1.5  # others' requests take this many times as long as usual
+_LARGEST_PART = 0.8  # of a user's impact: then the job is named
+_NOW = timedelta(seconds=30)  # before the end of the data
+_OVER = timedelta(minutes=1)  # without slow requests
+
+
+class Cause(NamedTuple):
+    """Who slows down others at a server: a user, a process or a host."""
+
+    name: Name
+    episode: Episode  # whole: not only of the latest five minutes
+    impact_s: float  # in the latest five minutes
+    slow_until: datetime  # end of the latest window with impact
+    job: Name | None  # that causes most of a user's impact
+    contact: Contact | None  # of a user
+
+    @property
+    def times(self) -> str:
+        """How slow others' requests were."""
+        return episode_texts.times(self.episode)
+
+    @property
+    def interval(self) -> str:
+        """When they were slow, as far as it is known."""
+        return episode_texts.interval(self.episode.start, self.episode.end)
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """A metadata server in the latest five minutes of its data."""
+
+    server: Server
+    until: datetime | None  # up to when the times of its requests are evaluated
+    cause: Cause | None = None  # None: requests take about as long as usual
+    times_now: float | None = None  # others' requests / usual in the latest 30 s; None: not slow
+    observed: ObservedServer | None = None  # slow, without the cause
+
+    @property
+    def is_over(self) -> bool:
+        """Whether requests were slow, and are no longer."""
+        return bool(self.cause and self.until and self.until - self.cause.slow_until >= _OVER)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the data is not current."""
+        return self.until is not None and not is_current(self.until)
+
+
+class _Impact(NamedTuple):
+    server: int
+    kind: int
+    key: int
+    impact_us: int
+    others_us: int
+    others_usual_us: int
+    others_now_us: int
+    others_usual_now_us: int
+    latest: datetime  # start of the latest window with impact
+
+    @property
+    def principal(self) -> PrincipalKey:
+        """The principal, or the group of jobs."""
+        return self.kind, self.key
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether others' requests take much longer than usual."""
+        return self.others_us >= _SLOW_TIMES * self.others_usual_us
+
+    @property
+    def times_now(self) -> float | None:
+        """Time of others' requests in the latest windows / usual; None: no impact, or unknown."""
+        return self.others_now_us / self.others_usual_now_us if self.others_usual_now_us else None
+
+
+def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
+    """Return the state of all metadata servers, slowest first.
+
+    Args:
+        user: a member of staff.
+        ends: as `latest_data.evaluated_until` returns them.
+    """
+    complete = latest_data.complete_until(ends)
+    impacts = _impacts(complete)
+    causes = {server: row for server, rows in impacts.items() if (row := _largest(rows))}
+    jobs = {server: job for server, row in causes.items() if (job := _job(row, impacts[server]))}
+    whole = _episodes(causes, complete)
+    names = names_of({row.principal for row in (*causes.values(), *jobs.values())}, user)
+    observed = {each.server.pk: each for each in observations.current(user)}
+    known = contacts((name.user for name in names.values()), user)
+
+    def state(server: Server) -> ServerState:
+        until = ends.get(server.pk)
+        if server.pk not in whole:
+            return ServerState(server, until, observed=observed.get(server.pk))
+        row, job = causes[server.pk], jobs.get(server.pk)
+        name = names[row.principal]
+        cause = Cause(
+            name,
+            whole[server.pk],
+            row.impact_us / 1e6,
+            row.latest + levels.IMPACT.width,
+            names[job.principal] if job else None,
+            known.get(name.user),
+        )
+        slow = observed.get(server.pk)
+        left = slow and slow.without(name)
+        return ServerState(server, until, cause, row.times_now, left)
+
+    servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
+    return sorted(map(state, servers), key=_slowest_first)
+
+
+def _slowest_first(state: ServerState) -> tuple[float, float]:
+    mean = state.cause.episode.mean_times if state.cause else None
+    return -(state.times_now or 0), -(mean or 0)
+
+
+def _episodes(causes: Mapping[int, _Impact], ends: Mapping[int, datetime]) -> dict[int, Episode]:
+    """Return the worst episode of the cause at each server that reaches its latest five minutes.
+
+    A pause divides a storm: the latest episode may be a moment of it.
+    """
+    if not causes:
+        return {}
+    until = [ends[server] for server in causes]
+    found = episodes.of_principals(
+        {row.principal for row in causes.values()},
+        min(until) - episodes.LOOK_BACK,
+        retention.ALWAYS.end,
+        ends,
+    )
+    return {
+        episode.server_id: episode
+        for episode in reversed(found)  # the largest impact last
+        if (cause := causes.get(episode.server_id))
+        and cause.principal == episode.principal
+        and episode.end > ends[episode.server_id] - PEAK_SPAN
+    }
+
+
+def _impacts(ends: Mapping[int, datetime]) -> dict[int, list[_Impact]]:
+    """Return the impact in the five minutes before the end of each server's data, highest first."""
+    now = impact_totals.before(ends, _NOW)
+    latest = impact_totals.before(ends, PEAK_SPAN)
+    windows = ImpactWindow.objects.filter(latest, kind__in=[*OUTERMOST, Principal.JOB])
+    sums = windows.values_list("server_id", "kind", "principal_id").annotate(
+        *(Sum(name) for name in _Impact._fields[3:-3]),
+        others_now_us=Sum("others_us", filter=now, default=0),
+        others_usual_now_us=Sum("others_usual_us", filter=now, default=0),
+        latest=Max("start"),
+    )
+    by_server: dict[int, list[_Impact]] = defaultdict(list)
+    for row in sums.order_by("-impact_us__sum", "kind", "principal_id"):
+        by_server[row[0]].append(_Impact(*row))
+    return by_server
+
+
+def _largest(rows: Sequence[_Impact]) -> _Impact | None:
+    """Return the largest impact at a server; None: requests take about as long as usual."""
+    largest = next((row for row in rows if row.kind in OUTERMOST), None)
+    return largest if largest and largest.is_slow else None
+
+
+def _job(largest: _Impact, rows: Sequence[_Impact]) -> _Impact | None:
+    """Return the job that causes most of the largest impact; None: no single job."""
+    job = next((row for row in rows if row.kind == Principal.JOB), None)
+    return job if job and job.impact_us >= _LARGEST_PART * largest.impact_us else None

@@ -1,0 +1,374 @@
+"""How much less others would have waited without a group of senders, queue by queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ioportal.load.analysis.replay.server import Flow, waiting, wished
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ioportal.load.analysis.replay.demand import Bools, Demand, Floats, Ints
+
+MIN_WORK = 0.1  # of a queue's work: a group with less did not cause it
+MIN_SPARED = 0.2  # of others' waiting
+BUSIER_TIMES = 2.0  # work of another owner / of a group: with more, its waiting is its own doing
+DRAINED = 0.5  # work left, in that of a step: a new queue begins
+OPEN_SHARE = 0.1  # of the length of a queue: it has drained if more is known after its end
+OPEN_S = 2.0  # and at least this long
+YOUNG_S = 90.0  # age at which a queue is judged although it has not drained
+CALM_STEPS_S = 60.0  # length of a part without a queue
+MOST_SCALE = 2.0  # measured waiting / replayed waiting
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Steps in which requests queue, or a part without a queue: [first, end)."""
+
+    first: int
+    end: int
+    has_backlog: bool
+
+
+@dataclass(frozen=True)
+class Group:
+    """Senders whose harm is asked for.
+
+    Args:
+        members: indices of senders.
+        owners: indices of all senders whose waiting is the group's own.
+    """
+
+    members: Bools
+    own: Bools
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A queue by step, from its first to its last, with and without a group.
+
+    The rest are senders whose waiting is no harm of the group.
+
+    Args:
+        queue: the queue.
+        since: the step of the group's first work, counted from the first of the queue.
+        alone: whether the harm is what the group alone adds to the waiting of the calm, who are in
+            no group with much of the queue's work.
+        arriving_s: work that arrives: of the group, of the rest, and of others.
+        requests: requests that arrive, as in `arriving_s`.
+        one_s: how long a request waits, with and without the group.
+        measured_s: measured waiting of others.
+        others: indices of the senders that are others.
+    """
+
+    queue: Queue
+    since: int
+    alone: bool
+    arriving_s: Floats
+    requests: Floats
+    one_s: Floats
+    measured_s: Floats
+    others: Ints
+
+
+@dataclass(frozen=True)
+class Harm:
+    """The harm of a group in a queue; arrays by step of the queue.
+
+    Args:
+        group: number of the group.
+        queue: the queue, from the group's first work.
+        spared_s: waiting that others would have been spared.
+        counted_share: the part of it that is of users' requests.
+        work_s: work of the group.
+        all_work_s: work of all.
+        others_s: time of others' requests at the server.
+        others_usual_s: the same on an idle server.
+        curves: the whole queue by step.
+    """
+
+    group: int
+    queue: Queue
+    spared_s: Floats
+    counted_share: float
+    work_s: Floats
+    all_work_s: Floats
+    others_s: Floats
+    others_usual_s: Floats
+    curves: Curves
+
+
+def queues(flow: Flow, capacity_s: float, width_s: float) -> list[Queue]:
+    """Return the queues of a demand, and the parts between them.
+
+    Args:
+        flow: the demand.
+        capacity_s: work of the server in a step.
+        width_s: width of a step.
+    """
+    loads = [*(flow.work_s.sum(axis=1) / capacity_s).tolist(), 0.0]
+    backlog = np.array(
+        list(accumulate(loads, lambda left, load: max(left + load - 1, 0.0), initial=0.0))
+    )[1:]
+    is_queue = backlog > 0
+    is_queue[1:] |= is_queue[:-1]  # the step in which the last requests are served
+    is_rising = (backlog[:-1] < DRAINED) & (backlog[1:] >= DRAINED)
+    begins = np.flatnonzero(np.diff(is_queue[:-1]) | (is_rising[:-1] & is_queue[1:-1])) + 1
+    edges = [0, *begins.tolist(), len(flow.work_s)]
+    longest = max(round(CALM_STEPS_S / width_s), 1)
+    found: list[Queue] = []
+    for first, end in pairwise(edges):
+        if is_queue[first]:
+            found.append(Queue(first, end, has_backlog=True))
+        else:
+            found += [
+                Queue(begin, min(begin + longest, end), has_backlog=False)
+                for begin in range(first, end, longest)
+            ]
+    return found
+
+
+def harms(
+    demand: Demand,
+    groups: Sequence[Group],
+    owners: Sequence[str],
+    capacity_s: float,
+    known_steps: int | None = None,
+) -> list[Harm]:
+    """Return the harm of groups in all queues; see `by_queue`."""
+    parts = by_queue(demand, groups, owners, capacity_s, known_steps)
+    return list(chain.from_iterable(found for _, found in parts))
+
+
+def by_queue(
+    demand: Demand,
+    groups: Sequence[Group],
+    owners: Sequence[str],
+    capacity_s: float,
+    known_steps: int | None = None,
+) -> Iterator[tuple[Queue, list[Harm]]]:
+    """Yield each queue with the harm of groups in it.
+
+    The demand is served with all senders and without each group. The share of others' waiting that
+    they are spared is that of the replay; their waiting is the measured one. Others are all senders
+    but the group's own, and those of owners with more than `BUSIER_TIMES` its work: their waiting
+    is their own doing. A group with less than `MIN_WORK` of a queue's work, or that would spare
+    others less than `MIN_SPARED` of their waiting, is a bystander. Of several groups that each
+    block the server, removing one spares little: the harm is at least what the group alone adds to
+    the waiting of those that do not.
+
+    Args:
+        demand: the demand of a server.
+        groups: the groups.
+        owners: the owner of each sender.
+        capacity_s: the work that the server does in a second.
+        known_steps: steps of which all requests are known so far; None: all. A queue that has not
+            drained by then is left out while it is shorter than `YOUNG_S`: half a queue does not
+            show its cause. Requests that still wait are not known, and a capacity that is slightly
+            too high drains a queue early: so a part of its length must be known after its end.
+
+    Source: docs/metrics.md, "Impact".
+    """
+    per_step_s = capacity_s * demand.width_s
+    flow = wished(demand, capacity_s)
+    owner = np.unique(np.array(owners), return_inverse=True)[1]
+    young = YOUNG_S / demand.width_s
+    for queue in queues(flow, per_step_s, demand.width_s):
+        length = queue.end - queue.first
+        margin = OPEN_S / demand.width_s + OPEN_SHARE * length
+        is_open = known_steps is not None and queue.end + margin > known_steps
+        if is_open and queue.has_backlog and length < young:
+            continue
+        yield queue, _of_queue(demand, flow, queue, groups, owner=owner, capacity_s=per_step_s)
+
+
+def _heavy(members: Bools, work_s: Floats) -> Bools:
+    """Return the senders of large groups; a wide group counts only with much work of its own.
+
+    Args:
+        members: of each large group; shape (groups, senders).
+        work_s: of each sender.
+    """
+    heavy = np.zeros(members.shape[1], dtype=bool)
+    for group in sorted(members, key=np.count_nonzero):
+        light = group & ~heavy
+        if work_s[light].sum() >= MIN_WORK * work_s.sum():
+            heavy |= light
+    return heavy
+
+
+class _Groups(NamedTuple):
+    """The large groups of a queue; columns: its active senders.
+
+    Args:
+        members: the senders of each group.
+        others: those whose waiting counts for it.
+        calm: those of no large group; shape (senders,).
+    """
+
+    members: Bools
+    others: Bools
+    calm: Bools
+
+
+class _Question(NamedTuple):
+    """What a group adds to the waiting of some others; arrays by step of the queue.
+
+    Args:
+        alone: see `Curves`.
+        others: the active senders whose waiting counts.
+        all_s: their waiting with all senders, by the replay.
+        with_s: the same with the group.
+        without_s: without it.
+        one_s: how long a request waits, with and without it.
+    """
+
+    alone: bool
+    others: Bools
+    all_s: Floats
+    with_s: Floats
+    without_s: Floats
+    one_s: Floats
+
+    def spared_s(self, measured_s: Floats, since: int, most: float) -> Floats:
+        """Return the waiting that the others would have been spared; 0: by a bystander.
+
+        Args:
+            measured_s: measured waiting of the active senders, by step.
+            since: the step of the group's first work.
+            most: largest ratio of measured and replayed waiting.
+        """
+        spared = (self.with_s - self.without_s)[since:]
+        gained: Floats = np.maximum(spared, 0)
+        share = spared.sum() / self.with_s[since:].sum() if gained.any() else 0.0
+        if share < MIN_SPARED:
+            return np.zeros_like(gained)
+        scale = min(measured_s[since:, self.others].sum() / self.all_s[since:].sum(), most)
+        factor: float = spared.sum() / gained.sum() * scale
+        return gained * factor
+
+
+def _of_queue(
+    demand: Demand,
+    flow: Flow,
+    queue: Queue,
+    groups: Sequence[Group],
+    *,
+    owner: Ints,
+    capacity_s: float,
+) -> list[Harm]:
+    steps = slice(queue.first, queue.end)
+    active = np.flatnonzero(flow.work_s[steps].any(axis=0))
+    part = Flow(flow.work_s[steps][:, active], flow.limit[active])
+    of_sender = part.work_s.sum(axis=0)
+    least_s = MIN_WORK * of_sender.sum()
+    large = [
+        n for n, group in enumerate(groups) if of_sender[group.members[active]].sum() >= least_s
+    ]
+    if not large or not len(active):
+        return []
+    members = np.array([groups[n].members[active] for n in large])
+    of_owner = np.bincount(owner[active], of_sender)[owner[active]]
+    others = np.array([~groups[n].own[active] for n in large])
+    others &= of_owner <= BUSIER_TIMES * (members @ of_sender)[:, None]
+    of_groups = _Groups(members, others, ~_heavy(members, of_sender))
+    request_s = demand.request_s[active]
+    waited_s, usual_s, counted_s = (
+        table[steps][:, active] for table in (demand.waited_s, demand.work_s, demand.counted_s)
+    )
+    most = MOST_SCALE if queue.has_backlog else 1.0
+    found = []
+    asked_of = _questions(part, request_s, of_groups, capacity_s=capacity_s, width_s=demand.width_s)
+    for n, mine, questions in zip(large, members, asked_of, strict=True):
+        since = int(np.argmax(part.work_s[:, mine].any(axis=1)))
+        answers = [each.spared_s(waited_s, since, most) for each in questions]
+        asked, spared_s = max(zip(questions, answers, strict=True), key=lambda pair: pair[1].sum())
+        if not spared_s.any():
+            continue
+        who = asked.others
+        blocking = ~(of_groups.calm | mine) & asked.alone
+        parts = np.array([mine, ~(mine | who | blocking), who, blocking])
+        took_s = waited_s[since:, who]
+        found.append(
+            Harm(
+                n,
+                Queue(queue.first + since, queue.end, queue.has_backlog),
+                spared_s,
+                float(counted_s[since:, who].sum() / took_s.sum()),
+                part.work_s[since:, mine].sum(axis=1),
+                part.work_s[since:].sum(axis=1),
+                (took_s + usual_s[since:, who]).sum(axis=1),
+                usual_s[since:, who].sum(axis=1),
+                Curves(
+                    queue,
+                    since,
+                    asked.alone,
+                    part.work_s @ parts.T,
+                    (part.work_s / request_s) @ parts.T,
+                    asked.one_s,
+                    waited_s[:, who].sum(axis=1),
+                    active[who],
+                ),
+            )
+        )
+    return found
+
+
+def _questions(
+    flow: Flow, request_s: Floats, groups: _Groups, *, capacity_s: float, width_s: float
+) -> list[tuple[_Question, _Question]]:
+    """Replay a queue, and return what can be asked of each group.
+
+    Args:
+        flow: the work of the active senders in the queue.
+        request_s: work of a request of each.
+        groups: the large groups.
+        capacity_s: work of the server in a step.
+        width_s: width of a step.
+    """
+    members, others, calm = groups
+    everyone = np.ones((1, len(calm)), dtype=bool)
+    scenarios = np.concatenate([everyone, calm[None], ~members, calm | members])
+    calm_others = others & calm
+    sums, each = [], []
+    for step, of_each in waiting(flow, request_s, capacity_s, scenarios):
+        without, alone = np.split(step[2:], 2)
+        sums.append(
+            [
+                others @ step[0],
+                (others * without).sum(axis=1),
+                calm_others @ step[0],
+                (calm_others * alone).sum(axis=1),
+                calm_others @ step[1],
+            ]
+        )
+        each.append(of_each)
+    of_all, without, of_calm, alone, with_calm = np.moveaxis(np.array(sums) * width_s, 1, 0)
+    one_s = np.moveaxis(np.array(each) * width_s, 1, 0)
+    without_one_s, alone_one_s = np.split(one_s[2:], 2)
+    return [
+        (
+            _Question(
+                alone=False,
+                others=others[n],
+                all_s=of_all[:, n],
+                with_s=of_all[:, n],
+                without_s=without[:, n],
+                one_s=np.array([one_s[0], without_one_s[n]]),
+            ),
+            _Question(
+                alone=True,
+                others=calm_others[n],
+                all_s=of_calm[:, n],
+                with_s=alone[:, n],
+                without_s=with_calm[:, n],
+                one_s=np.array([alone_one_s[n], one_s[1]]),
+            ),
+        )
+        for n in range(len(members))
+    ]

@@ -1,0 +1,233 @@
+"""A metadata server as a queue: what its demand would have waited, with some senders left out.
+
+The server does a fixed amount of work in a second, first come, first served. A sender has no more
+requests at the server than its clients allow; the rest of its demand waits at its clients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ioportal.load.analysis.replay.demand import Bools, Demand, Floats
+
+SLOW_TIMES = 4.0  # times as long as on an idle server: requests queue
+FULL_SHARE = 0.93  # of the capacity: the server does no more
+AT_LIMIT = 0.5  # of the limit of requests in flight
+_BUSIEST = 98  # percentile of the work of steps
+_BUSY_SHARE = 0.5  # of it: slow steps with less are blocked, not busy
+_FEWEST_STEPS = 3
+CHANCE = 0.03  # of the work of a busy step
+TYPICAL = 0.15  # difference from the median of the steps inside queues, relative
+_QUANTILE = 1.96  # of 95 % intervals
+_LIMIT_PERCENTILE = 90
+_LARGE_SHARE = 0.1  # of the capacity: work of a sender that shows the limit
+_FEWEST_FLIGHT = 1.0  # requests of a client
+_LONGEST_PAUSE = 2  # steps inside a spell
+_BEFORE = 20  # steps before a spell that show what a sender wishes
+_FEWEST_CALM = 2  # of these
+_STEADY = 0.7  # of the rate in the spell
+_MOST_LOAD = 0.98  # of the capacity, without a backlog
+_ROUNDS = 8  # in which senders whose demand is served completely leave the rest to others
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """The work that a server does in a second while requests queue.
+
+    Args:
+        value: seconds of work on an idle server.
+        low: lower end of its interval.
+        high: upper end.
+        steps: number of steps that show it.
+        request_s: mean work of a request of the demand.
+    """
+
+    value: float
+    low: float
+    high: float
+    steps: int
+    request_s: float
+
+    @property
+    def requests(self) -> tuple[float, float, float]:
+        """Value and interval in requests of the demand's mix."""
+        return self.value / self.request_s, self.low / self.request_s, self.high / self.request_s
+
+
+def plateau(demand: Demand) -> Plateau | None:
+    """Return the capacity that a demand shows; None: in too few steps.
+
+    It is the mean work of the steps inside queues, from the second to the last but one, without
+    outliers: the server was busy for most of them.
+    """
+    served_s = demand.served_s.sum(axis=1) / demand.width_s
+    is_queue = _is_queue(demand, served_s, np.percentile(served_s, _BUSIEST))
+    inside_s = served_s[_inside(is_queue)]
+    if len(inside_s) < _FEWEST_STEPS:
+        return None
+    typical = inside_s[np.abs(inside_s / np.median(inside_s) - 1) < TYPICAL]
+    value = float(typical.mean())
+    error = _QUANTILE * float(typical.std()) / np.sqrt(len(typical))
+    request_s = float(demand.work_s.sum() / demand.requests.sum())
+    return Plateau(value, value - error, value + error, len(inside_s), request_s)
+
+
+def at_capacity(demand: Demand, capacity_s: float) -> Demand:
+    """Return a demand whose work inside queues is in proportion to the time that it took.
+
+    A busy server works at its capacity. If it did more or less work, usual times do not fit its mix
+    of requests: from `CHANCE` to `TYPICAL`, the work of the queue's steps is corrected.
+
+    Args:
+        demand: the demand of a server.
+        capacity_s: the work that the server does in a second.
+    """
+    served_s = demand.served_s.sum(axis=1) / demand.width_s
+    is_queue = _is_queue(demand, served_s, capacity_s)
+    is_shown = _inside(is_queue) & (np.abs(served_s / capacity_s - 1) < TYPICAL)
+    shown = np.flatnonzero(is_shown)
+    if not len(shown):
+        return demand
+    steps = np.arange(len(served_s))
+    nearest = shown[np.abs(steps[:, None] - shown).argmin(axis=1)]
+    is_other = is_queue & (np.abs(served_s[nearest] / capacity_s - 1) > CHANCE)
+    factor = np.where(is_other, capacity_s / served_s[nearest], 1.0)[:, None]
+    return replace(demand, work_s=demand.work_s * factor, served_s=demand.served_s * factor)
+
+
+def _is_queue(demand: Demand, served_s: Floats, busy_s: float) -> Bools:
+    """Return the steps in which requests queue for work, not for locks."""
+    is_slow = demand.flight.sum(axis=1) > SLOW_TIMES * served_s
+    result: Bools = is_slow & (served_s > _BUSY_SHARE * busy_s)
+    return result
+
+
+def _inside(is_queue: Bools) -> Bools:
+    """Return the steps of queues from the second to the last but one."""
+    result = np.zeros_like(is_queue)
+    result[1:-1] = is_queue[:-2] & is_queue[1:-1] & is_queue[2:]
+    return result
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A demand as its senders wished it, and their most requests at the server.
+
+    Args:
+        work_s: work by step and sender.
+        limit: requests of each sender at the server; infinite: no limit was reached.
+    """
+
+    work_s: Floats
+    limit: Floats
+
+
+def wished(demand: Demand, capacity_s: float) -> Flow:
+    """Return the demand without the pace of the server.
+
+    A sender with as many requests at a full server as its clients may send waits for answers: its
+    arrivals show the pace of the server. The arrivals of such a spell move to its beginning: at the
+    rate of the sender before it, or all at once. The limit of a client is that of the busiest
+    senders of full steps.
+    """
+    work_s = demand.work_s.copy()
+    limit = np.full(len(demand.senders), np.inf)
+    is_full = demand.served_s.sum(axis=1) >= FULL_SHARE * capacity_s * demand.width_s
+    by_client = demand.flight / demand.clients
+    is_large = demand.served_s >= _LARGE_SHARE * capacity_s * demand.width_s
+    seen = by_client[is_full[:, None] & is_large & (by_client > _FEWEST_FLIGHT)]
+    if len(seen) < _FEWEST_STEPS:
+        return Flow(work_s, limit)
+    of_client = float(np.percentile(seen, _LIMIT_PERCENTILE))
+    at_limit = is_full[:, None] & (by_client >= AT_LIMIT * of_client)
+    for sender in np.flatnonzero(at_limit.any(axis=0)).tolist():
+        limit[sender] = of_client * demand.clients[sender]
+        steps = np.flatnonzero(at_limit[:, sender])
+        for spell in np.split(steps, np.flatnonzero(np.diff(steps) > _LONGEST_PAUSE) + 1):
+            rows = slice(spell[0], spell[-1] + 1)
+            before = slice(max(spell[0] - _BEFORE, 0), spell[0])
+            calm_s = demand.work_s[before, sender][~is_full[before]]
+            work_s[rows, sender] = _sooner(demand.work_s[rows, sender], calm_s)
+    return Flow(work_s, limit)
+
+
+def _sooner(work_s: Floats, calm_s: Floats) -> Floats:
+    """Return the work of a spell as it was wished: at the rate before it, or at once.
+
+    Args:
+        work_s: work of the spell, by step.
+        calm_s: work in the steps before in which the server was not full.
+    """
+    total_s = np.cumsum(work_s)
+    steady_s = (
+        float(np.median(calm_s[calm_s > 0])) if np.count_nonzero(calm_s) >= _FEWEST_CALM else 0.0
+    )
+    if steady_s < _STEADY * work_s.mean():  # it has just begun
+        steady_s = np.inf
+    steps = np.arange(1, len(work_s) + 1)
+    wished_s = np.minimum(np.maximum(total_s, steady_s * steps), total_s[-1])
+    result: Floats = np.diff(wished_s, prepend=0.0)
+    return result
+
+
+def waiting(
+    flow: Flow, request_s: Floats, capacity_s: float, present: Bools
+) -> Iterator[tuple[Floats, Floats]]:
+    """Yield the waiting of the requests that a server serves in each step, and of a single request.
+
+    Args:
+        flow: the demand; work in a step of one second.
+        request_s: work of a request of each sender.
+        capacity_s: work of the server in a step.
+        present: senders of each scenario; shape (scenarios, senders).
+
+    Yields:
+        Waiting in units of a step, shape (scenarios, senders), and that of a single request, shape
+        (scenarios,).
+    """
+    most_s = flow.limit * request_s
+    pending = np.zeros(present.shape)
+    before = np.zeros(len(present))
+    requests = (flow.work_s / request_s).sum()
+    mean_s = flow.work_s.sum() / requests if requests else 0.0
+    for work_s in flow.work_s:
+        pending += work_s * present
+        load = pending.sum(axis=1) / capacity_s
+        served = pending.copy()
+        is_full = load > 1
+        if is_full.any():
+            served[is_full] = _shared(pending[is_full], most_s, capacity_s)
+        pending = np.maximum(pending - served, 0)
+        left = np.minimum(pending, most_s).sum(axis=1) / capacity_s
+        below = np.minimum(load, _MOST_LOAD)
+        calm = np.where(is_full, 0, below / (1 - below) * mean_s / capacity_s)
+        of_each = np.maximum((before + left) / 2, calm)
+        yield served / request_s * of_each[:, None], of_each
+        before = left
+
+
+def _shared(pending: Floats, most_s: Floats, capacity_s: float) -> Floats:
+    """Share the work of a step in proportion to the requests at the server.
+
+    Senders whose demand is less than their share are served completely.
+    """
+    at_server = np.minimum(pending, most_s)
+    served = np.zeros_like(pending)
+    is_open = pending > 0
+    share = np.zeros(len(pending))
+    for _ in range(_ROUNDS):
+        rest = capacity_s - np.where(is_open, 0, served).sum(axis=1)
+        waiting_s = np.where(is_open, at_server, 0).sum(axis=1)
+        share = np.divide(rest, waiting_s, out=np.zeros_like(rest), where=waiting_s > 0)
+        is_done = is_open & (share[:, None] * at_server >= pending)
+        if not is_done.any():
+            break
+        served[is_done] = pending[is_done]
+        is_open &= ~is_done
+    return np.where(is_open, np.minimum(share[:, None] * at_server, pending), served)

@@ -1,0 +1,103 @@
+"""Episodes of impact: when a principal or a group of jobs slowed down others, and how much."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db import connection
+
+from ioportal.load.analysis.slowness import SlownessCriteria
+from ioportal.telemetry import levels
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from datetime import datetime
+
+    from ioportal.load.top_consumers import PrincipalKey
+
+LOOK_BACK = timedelta(days=1)  # for the onset of an episode that continues
+_EPISODES = """
+WITH followed AS (
+    SELECT w.*, w.start - lag(w.start) OVER principal > %(longest_step)s AS begins
+    FROM unnest(%(kinds)s::smallint[], %(keys)s::bigint[]) AS requested (kind, key)
+    JOIN telemetry_impactwindow w ON w.kind = requested.kind AND w.principal_id = requested.key
+    LEFT JOIN unnest(%(servers)s::bigint[], %(untils)s::timestamptz[])
+        AS complete (server_id, until) USING (server_id)
+    WHERE w.start >= %(start)s AND w.start < least(%(end)s, complete.until) AND w.impact_us > 0
+    WINDOW principal AS (PARTITION BY w.server_id, w.kind, w.principal_id ORDER BY w.start)
+),
+numbered AS (
+    SELECT *, count(*) FILTER (WHERE begins) OVER (
+        PARTITION BY server_id, kind, principal_id ORDER BY start
+    ) AS number
+    FROM followed
+)
+SELECT server_id, kind, principal_id, min(start), max(start) + %(width)s,
+    (sum(impact_us) / 1e6)::float8, coalesce(sum(outside_us) / 1e6, 0)::float8,
+    coalesce(sum(others_us - others_usual_us) / 1e6, 0)::float8,
+    (array_agg(start ORDER BY impact_us DESC, start))[1],
+    (sum(others_us) / nullif(sum(others_usual_us), 0))::float8,
+    max(others_us::float8 / nullif(others_usual_us, 0)),
+    coalesce(sum(work_us) / nullif(sum(all_work_us), 0), 0)::float8,
+    coalesce(sum(impact_us) FILTER (WHERE is_estimated), 0) > sum(impact_us) / 2
+FROM numbered GROUP BY server_id, kind, principal_id, number
+ORDER BY sum(impact_us) DESC, server_id, min(start)
+"""
+
+
+class Episode(NamedTuple):
+    """An interval in which a principal slowed down others at a server, with short pauses.
+
+    Source: docs/metrics.md, "Episodes".
+    """
+
+    server_id: int
+    kind: int
+    key: int
+    start: datetime
+    end: datetime  # of the last window with impact
+    impact_s: float  # extra wait of other users
+    outside_s: float  # extra wait of pings and of requests outside jobs
+    waited_s: float  # time of others' requests above usual, whoever caused it
+    worst_at: datetime  # start of the window of 10 s with the largest impact
+    mean_times: float | None  # time of others' requests / usual; None: unknown
+    worst_times: float | None  # the same in the worst window of 10 s
+    share: float  # of the server's work in its windows
+    is_estimated: bool  # most of the impact
+
+    @property
+    def principal(self) -> PrincipalKey:
+        """The principal, or the group of jobs."""
+        return self.kind, self.key
+
+
+def of_principals(
+    principals: Collection[PrincipalKey],
+    start: datetime,
+    end: datetime,
+    until: Mapping[int, datetime],
+) -> list[Episode]:
+    """Return the episodes of principals and groups in [start, end), largest impact first.
+
+    Args:
+        principals: principals or groups.
+        start: start of the first window.
+        end: end of the range.
+        until: the end at each server, if it is earlier (`latest_data.complete_until`).
+    """
+    kinds, keys = zip(*principals, strict=True) if principals else ((), ())
+    width = levels.IMPACT.width
+    values: dict[str, Any] = {
+        "kinds": list(kinds),
+        "keys": list(keys),
+        "start": start,
+        "end": end,
+        "servers": list(until),
+        "untils": list(until.values()),
+        "width": width,
+        "longest_step": width + SlownessCriteria().max_pause,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_EPISODES, values)
+        return [Episode(*row) for row in cursor.fetchall()]

@@ -1,0 +1,59 @@
+"""Queues of metadata servers, and the addresses of their pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from ioportal.jobs.cache import cached
+from ioportal.load import queues
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.core.time_ranges import TimeRange
+    from ioportal.load.queues import Queue
+    from ioportal.site.models import Server
+
+
+def find(
+    server: Server, window: TimeRange, group: tuple[str, str] | None, at: datetime | None = None
+) -> Queue | None:
+    """Return the queue of an address, as `queues.find` does; it is served again once.
+
+    Args:
+        server: a metadata server.
+        window: the analysed range.
+        group: kind and key in a replay of the group whose impact counts; None: any.
+        at: a time in the queue; None: any.
+    """
+    wanted = None if at else group
+    return cached(
+        "queue-4",  # to be changed with `Queue`
+        (server.pk, window.start, window.end, at, wanted),
+        lambda: queues.find(server.pk, window.start, window.end, at=at, group=wanted),
+    )
+
+
+def address(
+    server: str, window: TimeRange, group: tuple[str, str], at: datetime | None = None
+) -> str:
+    """Return the address of a queue's page.
+
+    Args:
+        server: name of the metadata server.
+        window: the analysed range.
+        group: kind and key in a replay of the group that is left out.
+        at: a time in the queue; None: the queue with most impact of the group.
+    """
+    kind, key = group
+    query = {
+        "start": window.start.isoformat(),
+        "end": window.end.isoformat(),
+        **({"at": at.isoformat()} if at else {}),
+        "kind": kind,
+        "key": key,
+    }
+    return f"{reverse('queue', args=[server])}?{urlencode(query)}"

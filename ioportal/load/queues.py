@@ -1,0 +1,133 @@
+"""A queue of a traced server by second, with and without each group that caused it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from collectors.tables import UTC_US
+from ioportal.load import baselines, replays
+from ioportal.load.analysis.replay.impact import PRINCIPAL, in_queues
+from ioportal.load.analysis.replay.seconds import by_second, time_of
+from ioportal.load.analysis.replay.server import wished
+from ioportal.telemetry.models import ceil_to_window, floor_to_window
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ioportal.load.analysis.replay.impact import QueueHarms
+    from ioportal.load.analysis.replay.server import Plateau
+    from ioportal.load.replays import Served
+
+PARTS = {  # of each principal, by second
+    "start": UTC_US,
+    "principal": pl.String(),
+    "work_s": pl.Float64(),
+    "waited_s": pl.Float64(),
+}
+
+
+class GroupSeconds(NamedTuple):
+    """The harm of a group in a queue.
+
+    Args:
+        alone: whether it is what the group alone adds to the waiting of the calm senders.
+        others: the principals whose waiting counts.
+        seconds: columns of `load.analysis.replay.seconds.SECONDS`.
+    """
+
+    alone: bool
+    others: list[str]
+    seconds: pl.DataFrame
+
+
+class Queue(NamedTuple):
+    """A queue.
+
+    Args:
+        start: start of its first second.
+        end: end of its last.
+        capacity: work that the server does in a second.
+        groups: columns of `load.analysis.replay.impact.QUEUES`.
+        parts: columns of `PARTS`.
+        by_group: by kind and key of the groups.
+    """
+
+    start: datetime
+    end: datetime
+    capacity: Plateau
+    groups: pl.DataFrame
+    parts: pl.DataFrame
+    by_group: dict[tuple[str, str], GroupSeconds]
+
+
+def find(
+    server_id: int,
+    start: datetime,
+    end: datetime,
+    *,
+    at: datetime | None = None,
+    group: tuple[str, str] | None = None,
+) -> Queue | None:
+    """Return a queue as the analysis of [start, end) knows it: the one with most impact.
+
+    Args:
+        server_id: a metadata server.
+        start: start of the analysed range.
+        end: end of the range.
+        at: a time in the queue; None: any.
+        group: kind and key of the group whose impact counts; None: any.
+
+    Returns:
+        None: there is no such queue, or its seconds are not stored.
+    """
+    start, end = floor_to_window(start), ceil_to_window(end)
+    usual = baselines.at_time([server_id], start)
+    best, most_s = None, 0.0
+    for again in replays.served(server_id, start, end, usual, at=at):
+        for part in again.parts:
+            first, last = (time_of(again.demand, n) for n in (part.queue.first, part.queue.end))
+            impact_s = max(
+                (harm.spared_s.sum() for *key, harm in part.harms if group in {None, tuple(key)}),
+                default=0.0,
+            )
+            is_wanted = part.queue.has_backlog and (at is None or first <= at < last)
+            if is_wanted and again.overlaps(part.queue) and impact_s > most_s:
+                best, most_s = (again, part), impact_s
+    return _queue(*best) if best else None
+
+
+def _queue(again: Served, part: QueueHarms) -> Queue:
+    requested, queue = again.demand, part.queue
+    flow = wished(requested, again.capacity.value)  # as the seconds of groups have it
+    groups, _ = in_queues(requested, [part], least_waited_s=0.0)
+    steps = range(queue.first, queue.end)
+    starts = pl.Series("start", [time_of(requested, step) for step in steps], UTC_US)
+    amounts = {
+        name: table[queue.first : queue.end].ravel()
+        for name, table in (("work_s", flow.work_s), ("waited_s", requested.waited_s))
+    }
+    parts = pl.DataFrame(
+        {
+            "start": starts.repeat_by(len(requested.senders)).explode(),
+            PRINCIPAL: requested.senders * len(steps),
+            **amounts,
+        },
+        PARTS,
+    )
+    return Queue(
+        time_of(requested, queue.first),
+        time_of(requested, queue.end),
+        again.capacity,
+        groups,
+        parts.filter((pl.col("work_s") > 0) | (pl.col("waited_s") > 0)),
+        {
+            (kind, key): GroupSeconds(
+                harm.curves.alone,
+                [requested.senders[sender] for sender in harm.curves.others],
+                by_second(requested, harm, again.capacity.value),
+            )
+            for kind, key, harm in part.harms
+        },
+    )

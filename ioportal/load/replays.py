@@ -1,0 +1,164 @@
+"""Impact on traced servers: their slow intervals, served again without each group."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from collectors.lustre.rpc_seconds import SLICE_S
+from ioportal.load import baselines, demand, principal_windows
+from ioportal.load.analysis.impact import MAX_WAIT, MEMBERS
+from ioportal.load.analysis.replay import impact as replay
+from ioportal.load.analysis.replay.demand import Demand
+from ioportal.load.analysis.replay.harm import OPEN_S, OPEN_SHARE, YOUNG_S
+from ioportal.load.analysis.replay.seconds import time_of
+from ioportal.load.analysis.replay.server import at_capacity
+from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW
+from ioportal.telemetry import levels
+from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import AttributedSecond
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from ioportal.load.analysis.replay.harm import Queue
+    from ioportal.load.analysis.replay.impact import QueueHarms
+    from ioportal.load.analysis.replay.server import Plateau
+    from ioportal.load.analysis.slowness import Slowdown
+
+DELAY = timedelta(seconds=2 * SLICE_S)  # until agents have sent the demand of a second
+# After the end of a queue, until it is judged.
+JUDGED_AFTER = DELAY + timedelta(seconds=OPEN_S + OPEN_SHARE * YOUNG_S)
+_LONGEST = timedelta(minutes=10)  # part of a queue that is served again
+
+
+class Impacts(NamedTuple):
+    """The impact in slow intervals.
+
+    Args:
+        impacts: columns of `load.analysis.replay.impact.IMPACTS`.
+        members: the groups of the principals: columns of `load.analysis.impact.MEMBERS`.
+    """
+
+    impacts: pl.DataFrame
+    members: pl.DataFrame
+
+
+class Served(NamedTuple):
+    """A slow interval, served again.
+
+    Args:
+        slow: the interval.
+        demand: its demand, with that of the rest of its queues.
+        members: the groups of its principals: columns of `load.analysis.impact.MEMBERS`.
+        capacity: the work that the server does in a second.
+        parts: its queues, and the harm of groups in them.
+    """
+
+    slow: Slowdown
+    demand: Demand
+    members: pl.DataFrame
+    capacity: Plateau
+    parts: list[QueueHarms]
+
+    def overlaps(self, queue: Queue) -> bool:
+        """Return whether a queue is in the slow interval at least in part."""
+        start, end = (time_of(self.demand, step) for step in (queue.first, queue.end))
+        return start < self.slow.end and end > self.slow.start
+
+
+class Replay(NamedTuple):
+    """The impact in slow intervals, and their queues.
+
+    Args:
+        impact: by window.
+        queues: columns of `load.analysis.replay.impact.QUEUES`.
+        parts: columns of `load.analysis.replay.impact.PARTS`.
+    """
+
+    impact: Impacts
+    queues: pl.DataFrame
+    parts: pl.DataFrame
+
+
+def of_server(
+    server_id: int,
+    start: datetime,
+    end: datetime,
+    usual: pl.DataFrame,
+    until: datetime | None = None,
+) -> Replay:
+    """Return the impact in the slow windows of a traced server that start in [start, end).
+
+    Args: see `served`.
+    """
+    schemas = (replay.IMPACTS, MEMBERS, replay.QUEUES, replay.PARTS)
+    found = [tuple(pl.DataFrame(schema=schema) for schema in schemas)]
+    for again in served(server_id, start, end, usual, until=until):
+        slow = again.slow
+        is_slow = pl.col("start").is_between(slow.start, slow.end, closed="left")
+        impacts = replay.by_window(again.demand, again.parts).filter(is_slow)
+        listed = [part for part in again.parts if again.overlaps(part.queue)]
+        found.append((impacts, again.members, *replay.in_queues(again.demand, listed)))
+    impacts, members, queues, parts = (
+        pl.concat(frames, how="diagonal") for frames in zip(*found, strict=True)
+    )
+    # A queue may be part of two slow intervals.
+    return Replay(
+        Impacts(impacts, members.unique("principal")),
+        queues.unique(["start", "kind", "key"], keep="first", maintain_order=True),
+        parts.unique(["start", "principal"], keep="first", maintain_order=True),
+    )
+
+
+def served(
+    server_id: int,
+    start: datetime,
+    end: datetime,
+    usual: pl.DataFrame,
+    *,
+    until: datetime | None = None,
+    at: datetime | None = None,
+) -> Iterator[Served]:
+    """Yield the slow intervals of a traced server, served again.
+
+    Args:
+        server_id: a metadata server.
+        start: start of the first window. Queues that reach beyond are served completely.
+        end: end of the last window.
+        usual: baselines of the server: columns of `load.analysis.impact.BASELINES`.
+        until: up to when the demand is known; None: it is complete.
+        at: a time of the only queues that are wanted; None: all are.
+    """
+    slowdowns = baselines.slowdowns([server_id], start, end, usual, EVERY_SLOW_WINDOW)
+    capacity = demand.capacity(server_id, end, usual) if slowdowns else None
+    if capacity is None:
+        return
+    for slow in slowdowns:
+        queue = whole_queues(server_id, slow.start, slow.end)
+        if at and not queue.start - MAX_WAIT <= at < queue.end:
+            continue
+        seconds = demand.seconds(server_id, queue.start - MAX_WAIT, queue.end)
+        if seconds.is_empty():
+            continue
+        members = principal_windows.members(seconds)
+        users = members.drop_nulls("user")["principal"]
+        counted = Demand.of(demand.requests(seconds, usual, users), demand.SECOND)
+        requested = at_capacity(counted, capacity.value)
+        parts = replay.queue_harms(requested, members, capacity.value, until)
+        yield Served(slow, requested, members, capacity, parts)
+
+
+def whole_queues(server_id: int, start: datetime, end: datetime) -> Interval:
+    """Return an interval with the rest of the slow episodes of a server at both of its ends."""
+    around = AttributedSecond.objects.between(start - _LONGEST, end + _LONGEST)
+    known = set(around.filter(server_id=server_id).values_list("start", flat=True).distinct())
+    width = levels.IMPACT.width
+    while start - width in known:
+        start -= width
+    while end in known:
+        end += width
+    return Interval(start, end)

@@ -1,0 +1,55 @@
+"""The sentences about the harm of a flag."""
+
+from datetime import timedelta
+
+import pytest
+
+from ioportal.findings.harm_texts import Harm
+from ioportal.site.models import Server
+from tests.logs import at
+
+FIGURES = {"share": 0.84, "impact_s": 23_420, "outside_s": 0, "waited_s": 25_130, "total_s": 23_420}
+DURING = (
+    "84% of the work {} the metadata server mds1{}, 2017-07-05 12:02:03 to 12:02:41 UTC, was from "
+    "job 77. "
+)
+QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was slow")
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        pytest.param(
+            {"address": "/queue/"},
+            QUEUE + "Without it, other users' requests would have waited about 23,000 s (6 hours) "
+            "less (11,000 s to 26,000 s).",
+            id="a queue: at most what others waited",
+        ),
+        pytest.param(
+            {"address": "/queue/", "is_alone": True},
+            QUEUE + "Others block the server, too: it alone added about 23,000 s (6 hours) to the "
+            "waiting of other users' requests (11,000 s to 26,000 s).",
+            id="one of two storms",
+        ),
+        pytest.param(
+            {"address": "/queue/", "waited_s": 90_000, "outside_s": 340, "total_s": 61_000},
+            QUEUE + "Without it, other users' requests would have waited about 23,000 s (6 hours) "
+            "less (11,000 s to 47,000 s). Not counted: waiting of pings, system daemons and "
+            "requests without a job, 340 s (6 minutes). In all slow intervals: about 61,000 s "
+            "(17 hours).",
+            id="pings wait too, and there are more queues",
+        ),
+        pytest.param(
+            {"is_estimated": True, "waited_s": 0},
+            SLOW + "Without it, other users' requests would have waited about 23,000 s (6 hours) "
+            "less (estimated, 5,800 s to 94,000 s).",
+            id="an estimate",
+        ),
+    ],
+)
+def test_harm_has_a_queue_a_share_and_an_interval(more, expected):
+    start = at("12:02:03")
+    end = start + timedelta(seconds=38)
+    harm = Harm(Server(name="mds1"), start, end, **(FIGURES | more))
+
+    assert harm.in_words("job 77", "it") == expected

@@ -1,0 +1,218 @@
+"""Harm by replay, compared with hand calculations and with a queue of single requests."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ioportal.load.analysis.replay.demand import REQUESTS, Demand
+from ioportal.load.analysis.replay.harm import Group, harms
+from ioportal.load.analysis.replay.server import at_capacity, plateau
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+WORK_S = 1e-4  # of a request
+CAPACITY_S = 0.5  # seconds of work in a second: 5,000 requests
+
+
+def served(*senders, seconds=120, seed=1):
+    """Return the demand as a queue of single requests serves it: first come, first served.
+
+    Each sender is a tuple (requests a second, first second, last second).
+    """
+    chance = np.random.default_rng(seed)
+    parts = [
+        (begin + chance.random(rate * (end - begin)) * (end - begin), number)
+        for number, (rate, begin, end) in enumerate(senders)
+    ]
+    arrival = np.concatenate([times for times, _ in parts])
+    sender = np.concatenate([np.full(len(times), number) for times, number in parts])
+    order = np.argsort(arrival)
+    arrival, sender = arrival[order], sender[order]
+    return arrival, sender, ends(arrival) - arrival
+
+
+def ends(arrival):
+    """Return when each request ends: it occupies the server for a fixed time."""
+    each = WORK_S / CAPACITY_S
+    before = np.arange(len(arrival)) * each
+    return np.maximum.accumulate(arrival - before) + before + each
+
+
+def demand(arrival, sender, took, clients=1_000.0):
+    rows = (
+        pl.DataFrame({"at": np.floor(arrival), "sender": sender, "took": took})
+        .group_by("at", "sender")
+        .agg(requests=pl.len(), took_us=pl.sum("took") * 1e6)
+    )
+    work_us = pl.col("requests") * WORK_S * 1e6
+    return Demand.of(
+        rows.select(
+            start=pl.lit(START) + pl.duration(seconds=pl.col("at")),
+            sender=pl.format("s{}", "sender"),
+            requests="requests",
+            work_us=work_us,
+            service_us=work_us,
+            took_us="took_us",
+            counted=pl.lit(1.0),
+            clients=pl.lit(clients),
+        ).select(pl.col(name).cast(kind) for name, kind in REQUESTS.items()),
+        SECOND,
+    )
+
+
+def harm_s(of_demand, *groups, owners=None):
+    """Return the seconds that others would have been spared without each group of senders."""
+    names = np.array(of_demand.senders)
+    owners = owners or names.tolist()
+    wanted = []
+    for group in groups:
+        members = np.isin(names, [f"s{n}" for n in group])
+        own = np.isin(owners, np.array(owners)[members])
+        wanted.append(Group(members, own))
+    totals = dict.fromkeys(range(len(groups)), 0.0)
+    for harm in harms(of_demand, wanted, owners, CAPACITY_S):
+        totals[harm.group] += harm.spared_s.sum()
+    return list(totals.values())
+
+
+def spared_s(arrival, sender, without):
+    """Return what the requests of others wait less if a sender is left out."""
+    is_other = sender != without
+    took = ends(arrival) - arrival
+    alone = arrival[is_other]
+    return took[is_other].sum() - (ends(alone) - alone).sum()
+
+
+def at_limit():
+    """Return a storm that waits for answers: its arrivals show the pace of the server."""
+    in_flight, each = 500, WORK_S / CAPACITY_S
+    steps = np.arange(20, 60, each * in_flight)
+    storm = np.concatenate([at + np.arange(in_flight) * 1e-7 for at in steps])
+    others = np.sort(np.random.default_rng(2).random(200 * 120) * 120)
+    arrival = np.concatenate([others, storm])
+    sender = np.concatenate([np.zeros(len(others)), np.ones(len(storm))])
+    order = np.argsort(arrival, kind="stable")
+    arrival, sender = arrival[order], sender[order].astype(int)
+    return arrival, sender, ends(arrival) - arrival
+
+
+BACKGROUND = (200, 0, 120)
+
+
+def test_a_storm_harms_others_and_a_bystander_does_not():
+    arrival, sender, took = served(BACKGROUND, (15_000, 20, 30), (300, 0, 120))
+
+    storm, bystander = harm_s(demand(arrival, sender, took), [1], [2])
+
+    assert storm == pytest.approx(spared_s(arrival, sender, 1), rel=0.1)
+    assert storm > 1_000
+    assert bystander < 1
+
+
+@pytest.mark.parametrize(
+    ("known_s", "is_judged"), [(22, False), (35, False), (51, False), (60, True)]
+)
+@pytest.mark.parametrize("capacity_s", [CAPACITY_S, 1.05 * CAPACITY_S])
+def test_a_queue_is_judged_when_it_has_drained(known_s, is_judged, capacity_s):
+    arrival, sender, took = served(BACKGROUND, (15_000, 20, 30))  # drains at 51 s
+    is_known = arrival + took <= known_s
+    known = demand(*(each[is_known] for each in (arrival, sender, took)))
+    storm = np.array([False, True])
+
+    found = harms(known, [Group(storm, storm)], known.senders, capacity_s, known_s)
+
+    assert bool(found) == is_judged
+
+
+def test_whoever_works_while_a_queue_drains_is_not_its_cause():
+    arrival, sender, took = served(BACKGROUND, (25_000, 20, 24), (2_000, 35, 44))
+
+    storm, late = harm_s(demand(arrival, sender, took), [1], [2])
+
+    assert storm > 5 * late
+    assert storm == pytest.approx(spared_s(arrival, sender, 1), rel=0.15)
+
+
+def test_many_small_senders_are_harmful_as_a_group_only():
+    arrival, sender, took = served(BACKGROUND, *[(300, 20, 30)] * 50)
+
+    crowd, one = harm_s(demand(arrival, sender, took), range(1, 51), [7])
+
+    assert crowd > 100
+    assert one < 1
+
+
+def test_two_storms_that_each_block_the_server_are_both_harmful():
+    arrival, sender, took = served(BACKGROUND, (20_000, 20, 30), (20_000, 20, 30))
+
+    both = harm_s(demand(arrival, sender, took), [1], [2])
+
+    assert min(both) > 1_000
+
+
+def test_the_waiting_of_a_users_own_jobs_is_no_harm():
+    arrival, sender, took = served((200, 0, 120), (200, 0, 120), (15_000, 20, 30))
+    owners = ["alice", "bob", "bob"]
+
+    (all_others,) = harm_s(demand(arrival, sender, took), [2])
+    (other_users,) = harm_s(demand(arrival, sender, took), [2], owners=owners)
+
+    assert other_users == pytest.approx(all_others / 2, rel=0.05)
+
+
+def test_waiting_for_locks_is_no_queue():
+    arrival, sender, took = served(BACKGROUND, (50, 20, 80))
+    took = np.where(sender == 1, took + 0.5, took)
+
+    assert harm_s(demand(arrival, sender, took), [1]) == [0]
+
+
+def test_a_sender_at_its_limit_wished_more_than_it_sent():
+    arrival, sender, took = at_limit()
+
+    (harm,) = harm_s(demand(arrival, sender, took, clients=60.0), [1])
+
+    assert harm == pytest.approx(spared_s(arrival, sender, 1), rel=0.25)
+
+
+@pytest.mark.parametrize("error", [0.88, 1.12])
+def test_usual_times_that_do_not_fit_a_mix_hide_no_storm(error):
+    arrival, sender, took = at_limit()
+    counted = demand(arrival, sender, took, clients=60.0)
+    wrong = replace(counted, work_s=error * counted.work_s, served_s=error * counted.served_s)
+
+    (harm,) = harm_s(at_capacity(wrong, CAPACITY_S), [1])
+
+    assert harm == pytest.approx(spared_s(arrival, sender, 1), rel=0.25)
+
+
+def test_the_plateau_is_the_work_of_busy_seconds():
+    of_storm = demand(*served(BACKGROUND, (15_000, 20, 30)))
+    calm = demand(*served(BACKGROUND))
+
+    assert plateau(of_storm).value == pytest.approx(CAPACITY_S, rel=0.02)
+    assert plateau(calm) is None
+
+
+@settings(max_examples=30)
+@given(
+    senders=st.lists(
+        st.tuples(st.integers(50, 8_000), st.integers(0, 50), st.integers(1, 30)),
+        min_size=2, max_size=5,
+    ),
+    seed=st.integers(0, 99),
+)  # fmt: skip
+def test_nobody_harms_others_by_more_than_they_waited(senders, seed):
+    arrival, sender, took = served(
+        BACKGROUND, *[(rate, begin, begin + length) for rate, begin, length in senders], seed=seed
+    )
+    of_demand = demand(arrival, sender, took)
+
+    for number, harm in enumerate(harm_s(of_demand, *[[n] for n in range(len(senders) + 1)])):
+        waited = took[sender != number].sum()
+        assert 0 <= harm <= waited + 1e-6

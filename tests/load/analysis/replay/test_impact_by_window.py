@@ -1,0 +1,54 @@
+"""Impact of principals and groups of jobs in windows of 10 s."""
+
+import polars as pl
+import pytest
+
+from ioportal.load.analysis.impact import MEMBERS
+from ioportal.load.analysis.replay.impact import by_window, queue_harms
+from tests.load.analysis.replay.test_harm import BACKGROUND, CAPACITY_S, START, demand, served
+
+STORM = (15_000, 20, 30)
+
+
+def impacts(*senders, members):
+    columns = {name: [None] * len(senders) for name in MEMBERS}
+    columns["principal"] = [f"s{n}" for n in range(len(senders))]
+    of_jobs = pl.DataFrame(columns | members, MEMBERS)
+    requested = demand(*served(*senders))
+    return by_window(requested, queue_harms(requested, of_jobs, CAPACITY_S))
+
+
+def test_a_group_has_the_impact_of_its_jobs():
+    rows = impacts(
+        BACKGROUND,
+        STORM,
+        members={
+            "user": ["bob", "alice"],
+            "project": ["p1", "p2"],
+            "application": ["bob:md", "alice:unpack"],
+        },
+    )
+
+    by_key = {
+        (kind, key): us / 1e6
+        for kind, key, us in rows.group_by("kind", "key").agg(pl.sum("impact_us")).rows()
+    }
+    storm_s = by_key.pop(("principal", "s1"))
+    assert storm_s > 1_000
+    for key in ("alice", "alice:unpack", "p2"):
+        (of_group,) = [us for (_, name), us in by_key.items() if name == key]
+        assert of_group == pytest.approx(storm_s)
+    assert (
+        sum(us for (_, key), us in by_key.items() if key not in {"alice", "alice:unpack", "p2"}) < 1
+    )
+
+
+def test_windows_are_those_of_the_queue():
+    rows = impacts(BACKGROUND, STORM, members={"user": ["bob", "alice"]})
+
+    storm = rows.filter(kind="user", key="alice").sort("start")
+    seconds = (storm["start"] - START).dt.total_seconds()
+    assert seconds.to_list() == list(range(seconds[0], seconds[-1] + 10, 10))
+    assert seconds[0] == 20
+    assert (storm["impact_us"] <= storm["others_us"] - storm["others_usual_us"] + 1).sum() >= 1
+    assert storm["work_us"].sum() / storm["all_work_us"].sum() > 0.9

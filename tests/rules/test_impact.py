@@ -1,0 +1,24 @@
+"""Long extra wait of other users, caused by a job with a large share of a server."""
+
+import pytest
+
+from ioportal.rules import IMPACT
+
+AT_THRESHOLDS = {"impact_s": 60, "peak_impact_s": 10, "impact_times": 2, "impact_share": 0.2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_flagged"),
+    [
+        pytest.param({}, True, id="at every threshold"),
+        pytest.param({"peak_impact_s": 9.9}, False, id="little at once"),
+        pytest.param({"impact_s": 59}, False, id="shorter waiting"),
+        pytest.param({"impact_times": 1.9}, False, id="smaller multiple of usual"),
+        pytest.param({"impact_share": 0.19}, False, id="small share of the server"),
+        pytest.param({"peak_impact_s": None}, False, id="unknown baseline"),
+    ],
+)
+def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
+    numbers = evaluate(IMPACT, **{**AT_THRESHOLDS, **changed})
+
+    assert (numbers is not None) is is_flagged
