@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 _SATURDAY = 5
+_DRAINS_WITHIN = timedelta(minutes=10)  # a queue: its mail waits for the whole harm
 
 
 class Mode(StrEnum):
@@ -107,6 +108,7 @@ class Candidate:
         bounced_at: when a mail to the address bounced; None: not known.
         until: its latest data.
         same_harm: the last mail to the owner about another case with the same harm; None: none.
+        is_going_on: whether a server that it harms is slow now.
     """
 
     case: int
@@ -128,6 +130,7 @@ class Candidate:
     bounced_at: datetime | None = None
     until: datetime | None = None
     same_harm: SameHarm | None = None
+    is_going_on: bool = False
 
 
 class SameHarm(NamedTuple):
@@ -468,7 +471,11 @@ def _newness(cases: Sequence[Candidate]) -> str:
 def _waiting(cases: Sequence[Candidate], policy: Policy, now: datetime) -> Iterator[str]:
     due = min(each.opened_at for each in cases) + policy.wait
     if now < due:
-        yield f"Waits for further cases until {due.astimezone(policy.zone):%H:%M}."
+        yield f"Waits for further cases until {due.astimezone(policy.zone):%H:%M:%S}."
+    harming = [each.opened_at + _DRAINS_WITHIN for each in cases if each.is_going_on]
+    if harming and now < max(harming):
+        until = f"{max(harming).astimezone(policy.zone):%H:%M}"
+        yield f"The server is slow: waits for the end of the queue, at most until {until}."
 
 
 def _too_soon(

@@ -10,12 +10,13 @@ from zoneinfo import ZoneInfo
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Max, Min, Q, Value, When
+from django.utils import timezone
 
 from ioportal.alerts.decide import Candidate, Mailed, Policy, SameHarm, Silence
 from ioportal.alerts.models import BouncedAddress, MailPolicy, Notification, NotificationCase
 from ioportal.alerts.models import Silence as StoredSilence
 from ioportal.core.units import Source
-from ioportal.findings import endings
+from ioportal.findings import endings, observation
 from ioportal.findings.models import Case, CaseEvent, Flag
 from ioportal.load.job_groups import LONGEST_NAME, Application
 from ioportal.rules import BY_CODE, RULES
@@ -116,7 +117,16 @@ def candidates(cases: CaseQuerySet) -> list[Candidate]:
         )
         for row in rows
     ]
-    return [replace(each, same_harm=same_harm.get(each.case)) for each in found]
+    slow = {row.server.filesystem.name for row in observation.slow(timezone.now())}
+    return [
+        replace(
+            each,
+            same_harm=same_harm.get(each.case),
+            is_going_on=each.is_about_impact
+            and (each.filesystem in slow or bool(slow and not each.filesystem)),
+        )
+        for each in found
+    ]
 
 
 def _figures(cases: list[int]) -> dict[int, tuple[float, timedelta]]:

@@ -410,6 +410,8 @@ cause.
   without newer data, nothing is shown.
 - An accusation replaces it: an open flag about impact (of hosts, also about load outside jobs),
   from severity warning on, of the subject with most of the work or of a group that includes it.
+  Then the pages say *slow*, and name the accused with their share of the work. Impact of an earlier
+  queue replaces nothing: the present one may have another cause.
 
 Users who are not staff see the share of their own jobs. `/observed/?format=json` exports it.
 

@@ -48,10 +48,17 @@ _JOBS_OF = "jobs of"  # a subject besides those of `Subject`: any flagged job of
 
 
 class Observed(NamedTuple):
-    """A slow server under observation."""
+    """A server that is slow now.
+
+    Args:
+        observation: when and how slow it is.
+        shares: who does most of the work: the accused, or those who are not.
+        is_accused: whether whoever does most of it is accused; otherwise it is under observation.
+    """
 
     observation: Observation
-    shares: list[Share]  # without accused subjects
+    shares: list[Share]
+    is_accused: bool
 
 
 def observe(now: datetime | None = None) -> None:
@@ -152,15 +159,19 @@ def _complete(ends: Mapping[int, datetime], now: datetime) -> dict[int, datetime
     return {server: end for server, end in complete.items() if is_current(end, now)}
 
 
-def current(now: datetime | None = None) -> list[Observed]:
-    """Return the slow servers under observation, with the subjects that are not accused.
+def slow(now: datetime) -> list[Observation]:
+    """Return the servers that are slow now, by name."""
+    rows = Observation.objects.exclude(since=None).select_related("server__filesystem")
+    return [row for row in rows.order_by("server__name") if is_current(row.until, now)]
 
-    A server is missing if whoever does most of the work is accused: its accusation says more, and
-    the others may be those who wait.
+
+def current(now: datetime | None = None) -> list[Observed]:
+    """Return the servers that are slow now, and who does most of the work.
+
+    If whoever does most of it is accused, only the accused are named: the others may be those who
+    wait.
     """
-    now = now or timezone.now()
-    slow = Observation.objects.exclude(since=None).select_related("server__filesystem")
-    rows = [row for row in slow.order_by("server__name") if is_current(row.until, now)]
+    rows = slow(now or timezone.now())
     if not rows:
         return []
     shares = {row.pk: [Share((kind, key), part) for kind, key, part in row.shares] for row in rows}
@@ -172,11 +183,12 @@ def current(now: datetime | None = None) -> list[Observed]:
         places: dict[str, int] = {Subject.HOST: server.filesystem_id}
         return any((kind, name, places.get(kind)) in accused for kind, name in names)
 
-    return [
-        Observed(row, [share for share in of_row if not is_accused(share, row.server)])
-        for row, of_row in zip(rows, shares.values(), strict=True)
-        if not (of_row and is_accused(of_row[0], row.server))
-    ]
+    found = []
+    for row, of_row in zip(rows, shares.values(), strict=True):
+        is_known = bool(of_row) and is_accused(of_row[0], row.server)
+        named = [share for share in of_row if is_accused(share, row.server) == is_known]
+        found.append(Observed(row, named, is_known))
+    return found
 
 
 def _accused() -> set[tuple[str, str, int | None]]:

@@ -1,4 +1,4 @@
-"""Servers under observation, with the names that a user may see."""
+"""Servers that are slow now, with the names that a user may see."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from ioportal.load.top_consumers import PrincipalKey
     from ioportal.site.models import Server
 
-COLUMNS = ("server", "since", "until", "times", "estimated", "kind", "name", "user", "share")
+COLUMNS = (
+    *("server", "since", "until", "times", "estimated", "accused"),
+    *("kind", "name", "user", "share"),
+)
 _KINDS = {**dict(Principal.choices), **dict(JobGroup.Kind.choices)}
 _PREFIXES: dict[int, str] = {
     Principal.JOB: "job ",
@@ -42,31 +45,26 @@ class ObservedSubject:
 
 @dataclass(frozen=True)
 class ObservedServer:
-    """A slow server under observation."""
+    """A server that is slow now."""
 
     server: Server
     since: datetime | None  # start of the slow interval
     until: datetime  # up to when it was evaluated
     times: float | None  # time of requests / usual, in its worst window; None: for staff only
     is_estimated: bool
+    is_accused: bool  # whether whoever does most of the work is; otherwise it is under observation
     is_known: bool  # whether the work of anybody is known
     subjects: list[ObservedSubject]  # largest share first
     hides_others: bool  # further subjects are other users'
 
     min_share = MIN_SHARE
 
-    def without(self, cause: Name) -> ObservedServer | None:
-        """Return it without a known cause and its user's jobs; None: nothing is left."""
-        left = [
-            each
-            for each in self.subjects
-            if each.name.text != cause.text and not (cause.user and each.name.user == cause.user)
-        ]
-        return replace(self, subjects=left) if left else None
-
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield a row of `COLUMNS` for each subject; one without a subject if there are none."""
-        about = (self.server.name, self.since, self.until, self.times, self.is_estimated)
+        about = (
+            *(self.server.name, self.since, self.until, self.times),
+            *(self.is_estimated, self.is_accused),
+        )
         for each in self.subjects:
             yield (*about, each.kind, each.name.text, each.name.user, each.share)
         if not self.subjects:
@@ -74,7 +72,7 @@ class ObservedServer:
 
 
 def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
-    """Return the servers under observation, by name.
+    """Return the servers that are slow now, by name.
 
     Args:
         user: staff see all names; others see their own and their projects' jobs, and no times of
@@ -85,7 +83,7 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
     keys = {share.principal for each in observed for share in each.shares}
     names = {key: name for key, name in names_of(keys, user).items() if _may_see(user, key, name)}
     servers = []
-    for row, shares in observed:
+    for row, shares, is_accused in observed:
         subjects = [
             ObservedSubject(key, _KINDS[key[0]], _described(key, names[key]), share)
             for key, share in shares
@@ -98,6 +96,7 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
                 until=row.until,
                 times=row.times if user.is_staff else None,
                 is_estimated=row.is_estimated,
+                is_accused=is_accused,
                 is_known=row.is_known,
                 subjects=subjects,
                 hides_others=not user.is_staff,

@@ -66,12 +66,14 @@ class ServerState:
     until: datetime | None  # up to when the times of its requests are evaluated
     cause: Cause | None = None  # None: requests take about as long as usual
     times_now: float | None = None  # others' requests / usual in the latest 30 s; None: not slow
-    observed: ObservedServer | None = None  # slow, without the cause
+    observed: ObservedServer | None = None  # slow now
 
     @property
     def is_over(self) -> bool:
         """Whether requests were slow, and are no longer."""
-        return bool(self.cause and self.until and self.until - self.cause.slow_until >= _OVER)
+        if self.cause is None or self.until is None or self.observed:
+            return False
+        return self.until - self.cause.slow_until >= _OVER
 
     @property
     def is_late(self) -> bool:
@@ -123,9 +125,10 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
     known = contacts((name.user for name in names.values()), user)
 
     def state(server: Server) -> ServerState:
-        until = ends.get(server.pk)
-        if server.pk not in whole:
-            return ServerState(server, until, observed=observed.get(server.pk))
+        until, slow = ends.get(server.pk), observed.get(server.pk)
+        # An earlier cause is not that of the present queue.
+        if server.pk not in whole or (slow and not slow.is_accused):
+            return ServerState(server, until, observed=slow)
         row, job = causes[server.pk], jobs.get(server.pk)
         name = names[row.principal]
         cause = Cause(
@@ -136,9 +139,7 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
             names[job.principal] if job else None,
             known.get(name.user),
         )
-        slow = observed.get(server.pk)
-        left = slow and slow.without(name)
-        return ServerState(server, until, cause, row.times_now, left)
+        return ServerState(server, until, cause, row.times_now, slow)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
     return sorted(map(state, servers), key=_slowest_first)

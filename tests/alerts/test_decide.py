@@ -121,10 +121,22 @@ def test_a_case_is_repeated_if_it_has_grown(after, growth, verdict):
     assert only(mailed).verdict is verdict
 
 
+def test_a_mail_waits_for_the_end_of_a_queue_but_not_for_long():
+    harming = replace(STORM, is_going_on=True)
+    policy = replace(POLICY, wait=timedelta(0))
+
+    def verdict(minutes):
+        return only(
+            harming, policy=policy, now=STORM.opened_at + timedelta(minutes=minutes)
+        ).verdict
+
+    assert (verdict(9), verdict(10)) == (Verdict.LATER, Verdict.MAIL)
+
+
 @pytest.mark.parametrize(
     ("changes", "mailed", "reason"),
     [
-        pytest.param({"wait": 2 * HOUR}, (), "Waits for further cases until 13:00.", id="wait"),
+        pytest.param({"wait": 2 * HOUR}, (), "Waits for further cases until 13:00:00.", id="wait"),
         pytest.param(
             {},
             [Mailed("alice", "lake", NOW - HOUR)],

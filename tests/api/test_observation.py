@@ -15,9 +15,9 @@ from tests.web.reading import words_of
 pytestmark = pytest.mark.usefixtures("sources")
 
 OBSERVED = (
-    "Under observation , slow since 2017-07-05 12:02:00 (evaluated until 2017-07-05 12:02:10 ): "
+    "Under observation, slow since 2017-07-05 12:02:00 (evaluated until 2017-07-05 12:02:10 ): "
     "requests take up to 137 \N{MULTIPLICATION SIGN} as long as usual. Most of the work now: "
-    "job 77 alice 90.8 %. The cause is not known yet."
+    "job 77 alice 90.8 %. The cause of this queue is not known yet."
 )
 
 
@@ -68,3 +68,7 @@ def test_a_storm_is_under_observation_until_it_is_accused(at_time, client, sam):
     for address in PAGES:
         assert "Under observation" not in words_of(client.get(address)), address
     assert "because of alice" in words_of(client.get("/now/"))
+    for address in ("/overview/", "/servers/mds1/", "/observed/"):  # it is still slow
+        line = words_of(client.get(address))
+        assert "Slow since 2017-07-05 12:02:00" in line, address
+        assert "Accused, with their share of the work now: job 77 alice" in line, address

@@ -40,26 +40,34 @@ WARNING, NOTICE = Flag.Severity.WARNING, Flag.Severity.NOTICE
 
 
 @pytest.mark.parametrize(
-    ("accused", "facts", "left"),
+    ("accused", "facts", "named"),
     [
-        ("1", {}, []),
-        ("2", {}, ["1"]),  # somebody else is under observation, too
-        ("1", {"severity": NOTICE}, ["1", "2"]),
-        ("1", {"rule": "metadata-operations"}, ["1", "2"]),
-        ("1", {"suppression_reasons": ["Poor data."]}, ["1", "2"]),
-        ("1", {"ended_at": at("12:20"), "ending": "It ended."}, ["1", "2"]),
-        ("1", {"rule": "impact-of-many-jobs", "subject_kind": "user", "subject": "alice"}, []),
-        ("1", {"rule": "impact-of-many-jobs", "subject_kind": "project", "subject": "BIO1"}, ["1"]),
+        ("1", {}, {"1": True}),  # the other may be one who waits
+        ("2", {}, {"1": False}),  # somebody else is under observation, too
+        ("1", {"severity": NOTICE}, {"1": False, "2": False}),
+        ("1", {"rule": "metadata-operations"}, {"1": False, "2": False}),
+        ("1", {"suppression_reasons": ["Poor data."]}, {"1": False, "2": False}),
+        ("1", {"ended_at": at("12:20"), "ending": "It ended."}, {"1": False, "2": False}),
+        (
+            "1",
+            {"rule": "impact-of-many-jobs", "subject_kind": "user", "subject": "alice"},
+            {"1": True},
+        ),
+        (
+            "1",
+            {"rule": "impact-of-many-jobs", "subject_kind": "project", "subject": "BIO1"},
+            {"1": False},
+        ),
     ],
 )
 def test_an_accusation_replaces_the_observation(
-    as_staff, observe, new_job, new_flag, accused, facts, left
+    as_staff, observe, new_job, new_flag, accused, facts, named
 ):
     jobs = {"1": new_job(batch_id="1"), "2": new_job(batch_id="2", owner="bob", project="BIO1")}
     observe((JOB, jobs["1"].pk, 0.6), (JOB, jobs["2"].pk, 0.3))
     new_flag(jobs[accused], **{"rule": "impact", **facts})
 
-    assert [row["name"].split()[1] for row in rows(as_staff)] == left
+    assert {row["name"].split()[1]: row["accused"] for row in rows(as_staff)} == named
 
 
 def test_processes_hosts_and_the_unknown_are_named(as_staff, observe, mds, site_ids):
