@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SECOND = timedelta(seconds=1)
 LEARNED = timedelta(days=1)  # in which the capacity of a server is learned
 
-# A request waits for at most `WAIT_S`, so the windows of its record start within this time.
+# A request counts as waiting for at most `WAIT_S`: its window starts by then before its record.
 _BEFORE, _AFTER = timedelta(seconds=SLICE_S), timedelta(seconds=WAIT_S + SLICE_S)
 _SECONDS = sql.SQL("""
 SELECT second, server_id, service_id, opcode, {kind}, {key},
@@ -92,7 +92,7 @@ def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) ->
         .group_by("start", sender="principal")
         .agg(
             pl.sum("requests", "work_us", "service_us"),
-            took_us=pl.sum("total_us"),
+            took_us=pl.min_horizontal("total_us", pl.col("requests") * WAIT_S * 1e6).sum(),
             counted=pl.sum("counted") / pl.sum("requests"),
             clients=pl.max("clients"),
         )

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from ioportal.jobs.cache import cached
 from ioportal.load import queues
+from ioportal.telemetry.models import ceil_to_window, floor_to_window
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,10 +31,12 @@ def find(
         at: a time in the queue; None: any.
     """
     wanted = None if at else group
+    start, end = floor_to_window(window.start), ceil_to_window(window.end)
+    second = at and at.replace(microsecond=0)
     return cached(
         "queue-4",  # to be changed with `Queue`
-        (server.pk, window.start, window.end, at, wanted),
-        lambda: queues.find(server.pk, window.start, window.end, at=at, group=wanted),
+        (server.pk, start, end, second, wanted),
+        lambda: queues.find(server.pk, start, end, at=second, group=wanted),
     )
 
 

@@ -75,7 +75,7 @@ def test_landed_migrations_are_unchanged():
     landed = dict(line.split()[::-1] for line in LANDED.read_text().splitlines())
     files = {
         str(path.relative_to(PROJECT)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in PROJECT.glob("ioportal/*/migrations/[0-9]*.py")
+        for path in PROJECT.glob("ioportal/**/migrations/[0-9]*.py")
     }
 
     changed = {path for path, digest in landed.items() if files.get(path) != digest}

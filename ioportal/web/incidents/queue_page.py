@@ -73,6 +73,8 @@ class QueuePage:
         text, kind, key = (query.get(name, "") for name in ("at", "kind", "key"))
         at = moment(text) if text else None
         group = (kind, key) if kind and key else None
+        if group and not queue_rows.may_see(group, user):  # before anything is computed
+            raise Http404("No visible group of jobs had impact in this queue.")
         found = queue_links.find(server, self.window, group, at)
         if found is None:
             raise Http404(

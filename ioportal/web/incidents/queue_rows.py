@@ -102,6 +102,14 @@ def group_names(groups: Collection[tuple[str, str]], user: User) -> dict[tuple[s
     }
 
 
+def may_see(group: tuple[str, str], user: User) -> bool:
+    """Return whether a user may see a group, given by kind and key."""
+    try:
+        return group in group_names([group], user)
+    except ValueError:  # not a key
+        return False
+
+
 def kind_label(kind: str, key: str) -> str:
     """Return the kind of a group in words."""
     return _KINDS[principal_key(key)[0]] if kind == PRINCIPAL else kind

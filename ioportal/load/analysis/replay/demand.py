@@ -126,6 +126,9 @@ def _ended(arrived: Floats, delay: Floats) -> Floats:
     result = np.empty_like(arrived)
     for sender in range(arrived.shape[1]):
         active = np.flatnonzero(arrived[:, sender])
+        if not len(active):
+            result[:, sender] = 0
+            continue
         middles = active + 0.5
         late = np.interp(edges, middles, delay[active, sender])
         total = np.concatenate([[0.0], np.cumsum(arrived[:, sender])])

@@ -14,12 +14,12 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ioportal.load.analysis.replay.demand import Bools, Demand, Floats
+    from ioportal.load.analysis.replay.demand import Bools, Demand, Floats, Ints
 
 SLOW_TIMES = 4.0  # times as long as on an idle server: requests queue
 FULL_SHARE = 0.93  # of the capacity: the server does no more
 AT_LIMIT = 0.5  # of the limit of requests in flight
-_BUSIEST = 98  # percentile of the work of steps
+_BUSIEST = 98  # percentile of the work of steps with work: only slow times are known
 _BUSY_SHARE = 0.5  # of it: slow steps with less are blocked, not busy
 _FEWEST_STEPS = 3
 CHANCE = 0.03  # of the work of a busy step
@@ -67,11 +67,16 @@ def plateau(demand: Demand) -> Plateau | None:
     outliers: the server was busy for most of them.
     """
     served_s = demand.served_s.sum(axis=1) / demand.width_s
-    is_queue = _is_queue(demand, served_s, np.percentile(served_s, _BUSIEST))
+    known_s = served_s[served_s > 0]
+    if not len(known_s):
+        return None
+    is_queue = _is_queue(demand, served_s, np.percentile(known_s, _BUSIEST))
     inside_s = served_s[_inside(is_queue)]
     if len(inside_s) < _FEWEST_STEPS:
         return None
     typical = inside_s[np.abs(inside_s / np.median(inside_s) - 1) < TYPICAL]
+    if len(typical) < _FEWEST_STEPS:  # some queues are of work, others of something else
+        return None
     value = float(typical.mean())
     error = _QUANTILE * float(typical.std()) / np.sqrt(len(typical))
     request_s = float(demand.work_s.sum() / demand.requests.sum())
@@ -94,11 +99,20 @@ def at_capacity(demand: Demand, capacity_s: float) -> Demand:
     shown = np.flatnonzero(is_shown)
     if not len(shown):
         return demand
-    steps = np.arange(len(served_s))
-    nearest = shown[np.abs(steps[:, None] - shown).argmin(axis=1)]
+    nearest = _nearest(shown, len(served_s))
     is_other = is_queue & (np.abs(served_s[nearest] / capacity_s - 1) > CHANCE)
     factor = np.where(is_other, capacity_s / served_s[nearest], 1.0)[:, None]
     return replace(demand, work_s=demand.work_s * factor, served_s=demand.served_s * factor)
+
+
+def _nearest(chosen: Ints, length: int) -> Ints:
+    """Return the nearest of some steps, in order, to each step; of two, the earlier."""
+    steps = np.arange(length)
+    after = np.searchsorted(chosen, steps).clip(max=len(chosen) - 1)
+    before = (after - 1).clip(min=0)
+    is_earlier = np.abs(chosen[before] - steps) <= np.abs(chosen[after] - steps)
+    nearest: Ints = chosen[np.where(is_earlier, before, after)]
+    return nearest
 
 
 def _is_queue(demand: Demand, served_s: Floats, busy_s: float) -> Bools:

@@ -199,6 +199,37 @@ def test_the_plateau_is_the_work_of_busy_seconds():
     assert plateau(calm) is None
 
 
+def rows_of(*seconds):
+    """Return requests: (second, sender, work, time)."""
+    rows = [
+        (START + at * SECOND, sender, 100.0, work_s * 1e6, work_s * 1e6, took_s * 1e6, 1.0, 1.0)
+        for at, sender, work_s, took_s in seconds
+    ]
+    return Demand.of(pl.DataFrame(rows, REQUESTS, orient="row"), SECOND)
+
+
+def test_only_known_seconds_show_how_busy_a_server_can_be():
+    """Hours without slow seconds, and a lock convoy with a tenth of the load for longer."""
+    storm = [(at, "a", 1.0, 8.0) for at in range(60)]
+    convoy = [(36_000 + at, "b", 0.1, 8.0) for at in range(120)]
+
+    assert plateau(rows_of(*storm, *convoy)).value == pytest.approx(1.0, rel=0.02)
+
+
+def test_queues_that_contradict_each_other_show_no_capacity():
+    """The median of their seconds is between both, and typical of none."""
+    fast = [(at, "a", 1.0, 20.0) for at in range(10)]
+    slow = [(100 + at, "a", 0.6, 20.0) for at in range(11)]
+
+    assert plateau(rows_of(*fast, *slow)) is None
+
+
+def test_a_sender_without_work_harms_nobody():
+    of_demand = rows_of(*[(at, "a", 1.0, 8.0) for at in range(60)], (5, "idle", 0.0, 0.2))
+
+    assert not harms(of_demand, [Group(*[np.array([False, True])] * 2)], ["a", "idle"], 1.0)
+
+
 @settings(max_examples=30)
 @given(
     senders=st.lists(
