@@ -85,8 +85,8 @@ class Harm:
         queue: the queue, from the group's first work.
         spared_s: waiting that others would have been spared.
         counted_share: the part of it that is of users' requests.
-        work_s: work of the group.
-        all_work_s: work of all.
+        work_s: work of the group that arrived, held back by its clients or not.
+        all_work_s: the same of all.
         others_s: time of others' requests at the server.
         others_usual_s: the same on an idle server.
         curves: the whole queue by step.
@@ -263,6 +263,7 @@ def _of_queue(
     capacity_s: float,
 ) -> list[Harm]:
     steps = slice(queue.first, queue.end)
+    arrived_s = demand.work_s[steps]
     active = np.flatnonzero(flow.work_s[steps].any(axis=0))
     part = Flow(flow.work_s[steps][:, active], flow.limit[active])
     of_sender = part.work_s.sum(axis=0)
@@ -300,8 +301,8 @@ def _of_queue(
                 Queue(queue.first + since, queue.end, queue.has_backlog),
                 spared_s,
                 float(counted_s[since:, who].sum() / took_s.sum()),
-                part.work_s[since:, mine].sum(axis=1),
-                part.work_s[since:].sum(axis=1),
+                arrived_s[since:, groups[n].members].sum(axis=1),
+                arrived_s[since:].sum(axis=1),
                 (took_s + usual_s[since:, who]).sum(axis=1),
                 usual_s[since:, who].sum(axis=1),
                 Curves(
