@@ -313,6 +313,17 @@ queue.
 
 The CSV of a queue's page has a row for each second. Work is in seconds of an idle server.
 
+| column | meaning |
+|---|---|
+| `group_work_s`, `group_requests` | what arrives from the group |
+| `rest_work_s` | from senders whose waiting is no harm of the group: its owner, and busier owners |
+| `others_work_s`, `others_requests` | from all others, with pings and daemons |
+| `blocking_work_s` | from groups that block the server, too: left out if `impact_is` is *alone* |
+| `capacity_s` | work that the server does |
+| `measured_wait_s` | measured waiting of others' requests that arrive |
+| `wait_s`, `wait_without_s` | waiting of one request by the replay, with and without the group |
+| `spared_s` | its part of the impact |
+
 1. For each row: *pending* = left in the row before + `group_work_s` + `rest_work_s` +
    `others_work_s` + `blocking_work_s`. *Served* = `capacity_s` / pending, at most 1. *Left* =
    pending x (1 - served).
@@ -324,7 +335,9 @@ The CSV of a queue's page has a row for each second. Work is in seconds of an id
 5. Sum it from the first row with `group_work_s` above 0 on: *all*. Repeat steps 1 to 5 without
    `blocking_work_s`: *with*. Repeat them also without `group_work_s`: *without*.
 6. Impact = (with - without) x the sum of `measured_wait_s` of the same rows / all, where the last
-   factor is at most 2. It differs from `impact_s` + `outside_s` in the JSON by less than 5 %.
+   factor is at most 2. It differs from `impact_s` + `outside_s` in the JSON by less than 5 %, unless
+   other senders reach their limits of requests in flight, which the CSV does not have: then half of
+   the constructed queues differed by more, the worst by a factor of two.
 
 ### Shares and usual times
 
