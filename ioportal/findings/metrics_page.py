@@ -335,9 +335,9 @@ The CSV of a queue's page has a row for each second. Work is in seconds of an id
 5. Sum it from the first row with `group_work_s` above 0 on: *all*. Repeat steps 1 to 5 without
    `blocking_work_s`: *with*. Repeat them also without `group_work_s`: *without*.
 6. Impact = (with - without) x the sum of `measured_wait_s` of the same rows / all, where the last
-   factor is at most 2. It differs from `impact_s` + `outside_s` in the JSON by less than 5 %, unless
-   other senders reach their limits of requests in flight, which the CSV does not have: then half of
-   the constructed queues differed by more, the worst by a factor of two.
+   factor is at most 2. It differs from `impact_s` + `outside_s` in the JSON by less than 5 %,
+   unless senders reach their limits of requests in flight, which the CSV does not have: then half
+   of the constructed queues differed by more, the worst by a factor of two.
 
 ### Shares and usual times
 
