@@ -342,10 +342,10 @@ The CSV of a queue's page has a row for each second. Work is in seconds of an id
 ### Shares and usual times
 
 Pages show two shares of work. The *share of work while slow* (home, overview and the pages of
-servers, users, projects and jobs) is a group's part of the work in the windows in which it had
-impact. Shares of several groups refer to different windows, so their sum may exceed
-100 %. The *share of work in range* (impact analysis and incidents) is its part of all work in the
-range, slow or not.
+servers, users, projects and jobs) is a group's part of the work in the queues in which it had
+impact, weighted by its impact; estimated: in these windows. Shares of several groups refer to
+different queues, so their sum may exceed 100 %. The *share of work in range* (impact analysis and
+incidents) is its part of all work in the range, slow or not.
 
 *Usual times* are the baseline of a server, service and opcode. This is the median of the mean times
 (arrival to end) in the windows of the four weeks before, restricted to windows in which the service

@@ -85,8 +85,8 @@ class Harm:
         queue: the queue, from the group's first work.
         spared_s: waiting that others would have been spared.
         counted_share: the part of it that is of users' requests.
-        work_s: work of the group that arrived, held back by its clients or not.
-        all_work_s: the same of all.
+        work_s: work of the group in the whole queue.
+        all_work_s: that of all.
         others_s: time of others' requests at the server.
         others_usual_s: the same on an idle server.
         curves: the whole queue by step.
@@ -96,8 +96,8 @@ class Harm:
     queue: Queue
     spared_s: Floats
     counted_share: float
-    work_s: Floats
-    all_work_s: Floats
+    work_s: float
+    all_work_s: float
     others_s: Floats
     others_usual_s: Floats
     curves: Curves
@@ -236,21 +236,24 @@ class _Question(NamedTuple):
     one_s: Floats
 
     def spared_s(self, measured_s: Floats, since: int, most: float) -> Floats:
-        """Return the waiting that the others would have been spared; 0: by a bystander.
+        """Return the part of their waiting that the others would have been spared, by step.
+
+        It is 0 for a bystander. A replay shows how large the part is, not when: it is the same in
+        all steps.
 
         Args:
             measured_s: measured waiting of the active senders, by step.
             since: the step of the group's first work.
             most: largest ratio of measured and replayed waiting.
         """
-        spared = (self.with_s - self.without_s)[since:]
-        gained: Floats = np.maximum(spared, 0)
-        share = spared.sum() / self.with_s[since:].sum() if gained.any() else 0.0
-        if share < MIN_SPARED:
-            return np.zeros_like(gained)
-        scale = min(measured_s[since:, self.others].sum() / self.all_s[since:].sum(), most)
-        factor: float = spared.sum() / gained.sum() * scale
-        return gained * factor
+        waited_s: Floats = measured_s[since:, self.others].sum(axis=1)
+        with_s, without_s = self.with_s[since:].sum(), self.without_s[since:].sum()
+        spared_s = with_s - without_s
+        if spared_s <= 0 or spared_s < MIN_SPARED * with_s or not waited_s.any():
+            return np.zeros_like(waited_s)
+        scale = min(waited_s.sum() / self.all_s[since:].sum(), most)
+        part: float = spared_s * scale / waited_s.sum()
+        return part * waited_s
 
 
 def _of_queue(
@@ -263,7 +266,6 @@ def _of_queue(
     capacity_s: float,
 ) -> list[Harm]:
     steps = slice(queue.first, queue.end)
-    arrived_s = demand.work_s[steps]
     active = np.flatnonzero(flow.work_s[steps].any(axis=0))
     part = Flow(flow.work_s[steps][:, active], flow.limit[active])
     of_sender = part.work_s.sum(axis=0)
@@ -301,8 +303,8 @@ def _of_queue(
                 Queue(queue.first + since, queue.end, queue.has_backlog),
                 spared_s,
                 float(counted_s[since:, who].sum() / took_s.sum()),
-                arrived_s[since:, groups[n].members].sum(axis=1),
-                arrived_s[since:].sum(axis=1),
+                of_sender[mine].sum(),
+                of_sender.sum(),
                 (took_s + usual_s[since:, who]).sum(axis=1),
                 usual_s[since:, who].sum(axis=1),
                 Curves(

@@ -137,8 +137,7 @@ def in_queues(
         for kind, key, harm in harms:
             spared_s = harm.spared_s.sum()
             impact_s = spared_s * harm.counted_share
-            work_s = harm.curves.arriving_s.sum(axis=0)
-            share = work_s[0] / work_s.sum()
+            share = harm.work_s / harm.all_work_s
             groups.append((*whole, kind, key, share, impact_s, spared_s - impact_s))
         if not harms:
             groups.append((*whole, *[None] * 5))
@@ -172,11 +171,12 @@ def _members(of_sender: pl.DataFrame, kind: str) -> Mapping[str, Bools]:
 def _rows(demand: Demand, harm: Harm, kind: str, key: str) -> pl.DataFrame:
     steps = np.arange(harm.queue.first, harm.queue.end)
     width_us = round(demand.width_s * _US_PER_S)
+    part = harm.spared_s / harm.spared_s.sum()
     seconds = {
         "impact_us": harm.spared_s * harm.counted_share,
         "outside_us": harm.spared_s * (1 - harm.counted_share),
-        "work_us": harm.work_s,
-        "all_work_us": harm.all_work_s,
+        "work_us": harm.work_s * part,
+        "all_work_us": harm.all_work_s * part,
         "others_us": harm.others_s,
         "others_usual_us": harm.others_usual_s,
     }

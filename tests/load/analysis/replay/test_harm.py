@@ -180,17 +180,6 @@ def test_a_sender_at_its_limit_wished_more_than_it_sent():
     assert harm == pytest.approx(spared_s(arrival, sender, 1), rel=0.25)
 
 
-def test_the_share_of_a_sender_at_its_limit_is_that_of_its_arrivals_at_any_time():
-    """Only its wishes move to the beginning: the last minutes of a long storm have a share, too."""
-    of_demand = demand(*at_limit(), clients=60.0)
-
-    found = harms(of_demand, [Group(*[np.array([False, True])] * 2)], ["s0", "s1"], CAPACITY_S)
-    harm = max(found, key=lambda each: each.spared_s.sum())
-
-    share = harm.work_s[:-2] / harm.all_work_s[:-2]  # it ends with the rest of the work
-    assert share == pytest.approx(np.full(len(share), 0.96), abs=0.02)
-
-
 @pytest.mark.parametrize("error", [0.88, 1.12])
 def test_usual_times_that_do_not_fit_a_mix_hide_no_storm(error):
     arrival, sender, took = at_limit()

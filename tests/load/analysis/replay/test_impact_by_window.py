@@ -50,5 +50,15 @@ def test_windows_are_those_of_the_queue():
     seconds = (storm["start"] - START).dt.total_seconds()
     assert seconds.to_list() == list(range(seconds[0], seconds[-1] + 10, 10))
     assert seconds[0] == 20
-    assert (storm["impact_us"] <= storm["others_us"] - storm["others_usual_us"] + 1).sum() >= 1
     assert storm["work_us"].sum() / storm["all_work_us"].sum() > 0.9
+
+
+def test_each_window_has_the_share_of_its_queue_and_no_more_impact_than_waiting():
+    """Most of the work arrives in the first seconds, most of the waiting is later."""
+    rows = impacts(BACKGROUND, (40_000, 20, 26), members={"user": ["bob", "alice"]})
+
+    storm = rows.filter(kind="user", key="alice").sort("start")
+    shares = storm["work_us"] / storm["all_work_us"]
+    assert len(storm) > 4
+    assert shares.to_list() == pytest.approx([shares[0]] * len(storm))
+    assert (storm["impact_us"] <= storm["others_us"] - storm["others_usual_us"]).all()
