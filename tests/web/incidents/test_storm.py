@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.models import CacheEntry
 from ioportal.load import incidents
 from ioportal.load.models import Incident
 from ioportal.site.models import Server
@@ -129,6 +130,19 @@ def test_a_part_of_others_that_is_a_single_user_is_hidden(queues, client):
 )
 def test_what_is_no_queue_is_not_found(queues, query):
     assert queues(served.ALONE, **query).status_code == 404
+
+
+def test_nothing_is_computed_for_groups_of_others_nor_twice_for_almost_the_same_time(
+    queues, as_alice, as_charlie
+):
+    def computed(client, **query):
+        queues(served.CROWDED, client, **query)
+        return CacheEntry.objects.filter(cache_key__contains="queue").count()
+
+    assert computed(as_charlie, key="alice") == computed(as_charlie, key="any") == 0
+    start = at(served.CROWDED)
+    for time in (timedelta(seconds=10), timedelta(seconds=10, microseconds=1)):
+        assert computed(as_alice, at=(start + time).isoformat()) == 1
 
 
 def test_an_incident_lists_its_queues_to_the_users_who_caused_them(as_alice, as_charlie, as_staff):
