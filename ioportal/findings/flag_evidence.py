@@ -74,7 +74,7 @@ def facts(summary: FlagSummary, user: User) -> dict[str, Any]:
         "thresholds": flag.thresholds,
         "scope": flag.scope,
         "suppression_reasons": flag.suppression_reasons,
-        "impact_s": sum(episode.impact_s for episode in summary.episodes),
+        "impact_s": sum(episode.impact_s for episode in summary.episodes_for(user)),
         "events": [
             {
                 "at": event.at,

@@ -15,7 +15,9 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.core.timelines import Steps
 from ioportal.findings import history
 from ioportal.findings.flag_values import title_of, unit_of
+from ioportal.jobs.analysis.populations import coarsened
 from ioportal.load.step_charts import StepsChart
+from ioportal.rules.evidence import OF_OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +49,10 @@ def history_chart(flag: Flag, subject: str, measured: MeasureHistory | None) -> 
         Style.LINES,
         {"amount": subject, "threshold": "threshold"},
     )
-    stepped = _stepped(measured.amounts, window, adds_up=measured.adds_up)
+    amounts = measured.amounts
+    if measured.number in OF_OTHERS:
+        amounts = amounts.with_columns(amount=coarsened(amounts["amount"].to_numpy()))
+    stepped = _stepped(amounts, window, adds_up=measured.adds_up)
     frame = stepped.with_columns(threshold=pl.lit(flag.thresholds[measured.number], pl.Float64))
     steps = Steps(frame, ("amount", "threshold"), 1)
     return StepsChart(chart, steps, lambda: _history_marks(flag, measured), window)

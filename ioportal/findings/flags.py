@@ -91,6 +91,10 @@ class FlagSummary:
         """Its episodes of impact, largest first."""
         return episodes_of(self.flag)
 
+    def episodes_for(self, user: User) -> list[Episode]:
+        """Return its episodes as a user may see them."""
+        return self.episodes if user.is_staff else [each.rounded for each in self.episodes]
+
     @cached_property
     def harm(self) -> str:
         """Its harm in words; "": it is not known."""
@@ -150,14 +154,12 @@ def summaries(
     rows = [(flag, principal(flag)) for flag in flags]
     hosts = [sender for flag, sender in rows if sender and not flag.job_id]
     names = named(hosts, user, "job") if hosts else {}
-    return [
-        FlagSummary(
-            flag,
-            _name(flag, names),
-            None if sender is None or _is_over(flag) else (impacts or {}).get(sender),
-        )
-        for flag, sender in rows
-    ]
+    found = []
+    for flag, sender in rows:
+        impact = None if sender is None or _is_over(flag) else (impacts or {}).get(sender)
+        shown = impact if impact is None or user.is_staff else impact.rounded
+        found.append(FlagSummary(flag, _name(flag, names), shown))
+    return found
 
 
 def _is_over(flag: Flag) -> bool:

@@ -18,8 +18,10 @@ from django.utils import timezone
 from ioportal.core.units import Source
 from ioportal.findings import cases, endings, history
 from ioportal.findings.models import Flag, FlagEvent
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.rules import BY_CODE
+from ioportal.rules.evidence import OF_OTHERS
 from ioportal.rules.rule import ABUSE_AT_ONCE, HARM_S, Severity, Subject, advise
 
 if TYPE_CHECKING:
@@ -201,15 +203,19 @@ def _findings(rule: Rule, thresholds: dict[str, float], frame: pl.DataFrame) -> 
     contexts = frame.join(findings.select("subject"), on="subject", how="semi")
     rows = {row["subject"]: row for row in contexts.iter_rows(named=True)}
     return {
-        subject: _Finding(_finite(numbers), rows[subject])
+        subject: _Finding(_storable(numbers), rows[subject])
         for subject, numbers in findings.select("subject", "numbers").iter_rows()
     }
 
 
-def _finite(numbers: dict[str, float | None]) -> dict[str, float | None]:
-    """Return numbers that JSON can store: without infinity."""
+def _storable(numbers: dict[str, float | None]) -> dict[str, float | None]:
+    """Return numbers without infinity, which JSON cannot store; `OF_OTHERS` are rounded."""
     return {
-        name: number if number is not None and isfinite(number) else None
+        name: None
+        if number is None or not isfinite(number)
+        else coarse(number)
+        if name in OF_OTHERS
+        else number
         for name, number in numbers.items()
     }
 

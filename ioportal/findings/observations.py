@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ioportal.findings import observation
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.load.impacts import names_of
 from ioportal.load.latest_work import MIN_SHARE
 from ioportal.telemetry.models import JobGroup, Principal
@@ -75,8 +76,8 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
     """Return the servers that are slow now, by name.
 
     Args:
-        user: staff see all names; others see their own and their projects' jobs, and no times of
-            requests: these may be those of a single other user.
+        user: staff see all names; others see their own and their projects' jobs with rounded
+            shares, and no times of requests: these may be those of a single other user.
         now: the current time, if it is not the clock's.
     """
     observed = observation.current(now)
@@ -85,7 +86,12 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
     servers = []
     for row, shares, is_accused in observed:
         subjects = [
-            ObservedSubject(key, _KINDS[key[0]], _described(key, names[key]), share)
+            ObservedSubject(
+                key,
+                _KINDS[key[0]],
+                _described(key, names[key]),
+                share if user.is_staff else coarse(share),
+            )
             for key, share in shares
             if key in names
         ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import connection
 
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.load.analysis.slowness import SlownessCriteria
 from ioportal.telemetry import levels
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from ioportal.load.top_consumers import PrincipalKey
 
+_FIGURES = ("impact_s", "outside_s", "waited_s", "mean_times", "worst_times", "share")
 LOOK_BACK = timedelta(days=1)  # for the onset of an episode that continues
 _EPISODES = """
 WITH followed AS (
@@ -70,6 +72,16 @@ class Episode(NamedTuple):
     def principal(self) -> PrincipalKey:
         """The principal, or the group of jobs."""
         return self.kind, self.key
+
+    @property
+    def rounded(self) -> Episode:
+        """The episode as its subject may see it: what a single other user waited is not exact."""
+        rounded: dict[str, Any] = {
+            name: value and coarse(value)
+            for name, value in self._asdict().items()
+            if name in _FIGURES
+        }
+        return self._replace(**rounded)
 
 
 def of_principals(

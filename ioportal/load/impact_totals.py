@@ -10,6 +10,7 @@ from django.db.models import Q, Sum
 from django.db.models.functions import Coalesce
 
 from ioportal.core.times import is_current
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.telemetry.models import ImpactWindow, ceil_to_window
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ class ImpactTotal(NamedTuple):
         share = sum(part.share for part in parts)
         until = min((part.until for part in parts if part.until), default=None)
         return cls(impact_s, min(share, 1), estimated_s > impact_s / 2, until)
+
+    @property
+    def rounded(self) -> ImpactTotal:
+        """The total as its subject may see it: what a single other user waited is not exact."""
+        return self._replace(impact_s=coarse(self.impact_s), share=coarse(self.share))
 
     @property
     def is_current(self) -> bool:

@@ -91,7 +91,9 @@ def rows(
     names = names_of(totals, user)
     kinds = {**dict(Principal.choices), **dict(JobGroup.Kind.choices)}
     return [
-        ImpactRow(kinds[key[0]], names[key], total) for key, total in totals.items() if key in names
+        ImpactRow(kinds[key[0]], names[key], total if user.is_staff else total.rounded)
+        for key, total in totals.items()
+        if key in names
     ][:listed]
 
 

@@ -33,12 +33,10 @@ class GroupSeconds(NamedTuple):
 
     Args:
         alone: whether it is what the group alone adds to the waiting of the calm senders.
-        others: the principals whose waiting counts.
         seconds: columns of `load.analysis.replay.seconds.SECONDS`.
     """
 
     alone: bool
-    others: list[str]
     seconds: pl.DataFrame
 
 
@@ -125,7 +123,6 @@ def _queue(again: Served, part: QueueHarms) -> Queue:
         {
             (kind, key): GroupSeconds(
                 harm.curves.alone,
-                [requested.senders[sender] for sender in harm.curves.others],
                 by_second(requested, harm, again.capacity.value),
             )
             for kind, key, harm in part.harms

@@ -104,6 +104,11 @@ HOST_EVIDENCE = {
     "contradicted_rpcs": _COUNT,  # within five minutes, whose node or user contradicts the job id
     "contradicted_hosts": _COUNT,  # which sent them
 }
+# Figures that others' requests are a part of: two significant digits reveal no single user's.
+OF_OTHERS = frozenset({
+    "impact_s", "peak_impact_s", "parts_impact_s", "impact_share", "impact_times", "lock_ratio",
+    "server_share", "operations_share", "process_operations_share",
+})  # fmt: skip
 FILESYSTEM_EVIDENCE = {
     "subject": pl.String(),
     "rpcs": _COUNT,  # within an hour

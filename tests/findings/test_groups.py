@@ -10,6 +10,7 @@ from ioportal.findings.episodes import episodes_of
 from ioportal.findings.models import CaseEvent, Flag
 from ioportal.ingest import attribution_stage
 from ioportal.jobs import statistics
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.telemetry.stage_runs import drain
 from tests.logs import Run, at, job_stats, rpc, sacct
@@ -60,14 +61,14 @@ def test_many_jobs_that_slow_down_others_are_flagged_together(
     # The bystander's 150 RPCs took 450 ms longer than usual each.
     assert flag.value == pytest.approx(150 * 0.45, rel=0.01)
     assert flag.numbers["impact_share"] == pytest.approx(19 / 20, rel=0.01)
-    assert history.for_flag(flag).amounts["amount"].max() == pytest.approx(flag.value)
+    assert coarse(history.for_flag(flag).amounts["amount"].max()) == flag.value
     [episode] = episodes_of(flag)
     assert (episode.start, episode.end) == (at("12:10"), at("12:11"))
     flag.until = at("12:10:30")  # a current flag is evaluated later than its data
     assert episodes_of(flag) == [episode]
     flag.ended_at = at("12:20")
     assert episodes_of(flag)[0].end == flag.until
-    assert episode.impact_s == pytest.approx(flag.numbers["impact_s"])
+    assert coarse(episode.impact_s) == flag.numbers["impact_s"]
     # Of the bystander: 450.1 ms in each window, usually 0.1 ms.
     assert episode.mean_times == pytest.approx(4_501)
     assert episode.worst_times == pytest.approx(4_501)

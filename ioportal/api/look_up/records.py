@@ -17,10 +17,12 @@ from django.db.models import Count, Func, OuterRef, Subquery, TextField
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.core.postgres.compiled import Compiled, Parameter
 from ioportal.findings.models import Flag
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.keys import KEYS, EachOf
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.load.job_exports import PANDA_COLUMNS
+from ioportal.rules.evidence import OF_OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -170,7 +172,7 @@ def _batch_jobs(
 ) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
     """Return the row and the fields `BATCH_FIELDS` of each batch job that a user may see."""
     rows = _batch_rows(viewer).run(keys=list(keys))
-    return {row["pk"]: (row, _fields(row)) for row in rows}
+    return {row["pk"]: (row, _fields(row, viewer)) for row in rows}
 
 
 @lru_cache(MOST_COMPILED)
@@ -187,9 +189,11 @@ def _batch_rows(viewer: Viewer) -> Compiled[dict[str, Any]]:
     )
 
 
-def _fields(row: dict[str, Any]) -> dict[str, Any]:
+def _fields(row: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
     figure = {name: row[_JOB_LOADED[f"statistics__{name}"]] for name in _STATISTICS}
     impact = {name: row[f"evidence__{name}"] for name in _EVIDENCE}
+    for name in () if viewer.sees_all else OF_OTHERS & impact.keys():
+        impact[name] = impact[name] and coarse(impact[name])
     duration_s, read, written = (
         figure[name] for name in ("duration_s", "read_bytes", "write_bytes")
     )

@@ -89,7 +89,7 @@ class FlagPage:
 
     @property
     def _episodes(self) -> list[Episode]:
-        return self.summary.episodes
+        return self.summary.episodes_for(self._user)
 
     @property
     def episodes(self) -> list[tuple[Episode, Server, str]]:

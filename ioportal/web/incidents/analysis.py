@@ -415,7 +415,7 @@ def for_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> Imp
     """Analyse all metadata servers of a filesystem."""
     servers = dict(_servers(filesystem).values_list("pk", "name"))
     result = cached(
-        "impact-3",  # to be changed with `Analysis`
+        "impact-4",  # to be changed with `Analysis`
         (sorted(servers), window.start, window.end),
         lambda: incidents.analyse(servers, window.start, window.end),
     )

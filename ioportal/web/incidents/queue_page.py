@@ -81,7 +81,8 @@ class QueuePage:
                 f"No queue of {server.name} with a group at this time, or its seconds have expired."
             )
         self.queue: Queue = found
-        shown = [row for row in self.rows if group in {None, row.key}]
+        # Users see the outermost of their groups, whichever is asked for.
+        shown = [row for row in self.rows if not user.is_staff or group in {None, row.key}]
         if not shown:
             raise Http404("No visible group of jobs had impact in this queue.")
         self.row = shown[0]
@@ -118,7 +119,10 @@ class QueuePage:
         """Whether the figures of others in some second could reveal a single user."""
         if self._user.is_staff:
             return False
-        is_counted = pl.col("principal").is_in(self._selected.others)  # the export has two sums
+        if self.alone:  # the work of the senders that are left out is a sum of its own
+            return True
+        [others] = self.queue.groups.filter(kind=self.row.key[0], key=self.row.key[1])["others"]
+        is_counted = pl.col("principal").is_in(others.to_list())  # the export has two sums
         parts = queue_rows.of_others(self.queue.parts, self._user).with_columns(counted=is_counted)
         hidden = hidden_sums(parts, ["start", "counted"], ["work_s", "waited_s"])
         return bool(hidden.select(pl.any_horizontal("work_s", "waited_s").any()).item())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from ioportal.load.principals import BYS, Name, job_group_name, named
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
     from datetime import datetime
 
     from django.contrib.auth.models import User
@@ -30,8 +30,8 @@ _LISTED = 25
 _EQUAL = 0.99  # of the largest impact: the narrowest of these groups is shown
 _NARROWEST = (PRINCIPAL, "application", "campaign", "user", "project")
 _KINDS = dict(Principal.choices)
-_OF_GROUP = ("share", "impact_s", "outside_s")
-_OF_QUEUE = ("waited_s", "users_waited_s")
+_QUEUE = ("server", "start")
+_FIGURES = ("share", "impact_s", "outside_s", "waited_s", "users_waited_s")
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,9 @@ def kind_label(kind: str, key: str) -> str:
 def rows(
     queues: pl.DataFrame, parts: pl.DataFrame, window: TimeRange, user: User
 ) -> list[QueueRow]:
-    """Return a row for each group in each queue, largest impact first.
+    """Return a row for each group in each queue, largest impact first; users see one of a queue.
+
+    Figures of two groups differ by what the others of one of them waited: that may be one user.
 
     Args:
         queues: columns of `load.analysis.replay.impact.QUEUES`, and server with its name.
@@ -126,18 +128,17 @@ def rows(
         window: the analysed range.
         user: see `group_names`.
     """
+    if not user.is_staff:
+        queues, others = _outermost(queues, user), of_others(parts, user)
     ranked = queues.sort("impact_s", descending=True, nulls_last=True)
-    keys = ranked.select("kind", "key").drop_nulls().unique(maintain_order=True).rows()
-    names = group_names(keys, user)
-    hidden = {} if user.is_staff else _hidden(parts, user)
+    names = group_names(ranked.select("kind", "key").drop_nulls().unique().rows(), user)
     found = []
     for row in ranked.iter_rows(named=True):
         key = row["kind"], row["key"]
-        if not user.is_staff and key not in names:
-            continue
-        figures = {name: row[name] for name in (*_OF_GROUP, *_OF_QUEUE)}
+        figures = {name: row[name] for name in _FIGURES}
         if not user.is_staff:
-            figures = _rounded(figures, hidden.get((row["server"], row["start"])))
+            of_queue = others.filter(server=row["server"], start=row["start"])
+            figures = _rounded(figures, of_queue, row.get("others"))
         found.append(
             QueueRow(
                 row["server"],
@@ -160,25 +161,34 @@ def longest(
 ) -> list[QueueRow]:
     """Return the queues in which requests waited most, in order, each with a group.
 
-    It is the narrowest of the groups with most impact. Arguments: see `rows`.
+    For staff it is the narrowest of the groups with most impact. Arguments: see `rows`.
     """
     if queues.is_empty():
         return []
-    narrow = {kind: number for number, kind in enumerate(_NARROWEST)}
-    if not user.is_staff:
-        keys = queues.select("kind", "key").drop_nulls().unique().rows()
-        visible = list(group_names(keys, user))
-        own = pl.DataFrame(visible, {"kind": pl.String, "key": pl.String}, orient="row")
-        queues = queues.join(own, on=["kind", "key"], how="semi")
-    of_queue = ("server", "start")
-    total = pl.col("impact_s") + pl.col("outside_s")
-    largest = (
-        queues.filter((total >= _EQUAL * total.max().over(of_queue)) | total.is_null())
-        .sort(pl.col("kind").replace_strict(narrow, default=None), nulls_last=True)
-        .unique(of_queue, keep="first", maintain_order=True)
-        .top_k(_LISTED, by="waited_s")
+    if user.is_staff:
+        total = pl.col("impact_s") + pl.col("outside_s")
+        largest = total >= _EQUAL * total.max().over(_QUEUE)
+        queues = _first(queues.filter(largest | total.is_null()), _NARROWEST)
+    else:
+        queues = _outermost(queues, user)
+    listed = rows(queues.top_k(_LISTED, by="waited_s"), parts, window, user)
+    return sorted(listed, key=lambda row: (row.start, row.server))
+
+
+def _outermost(queues: pl.DataFrame, user: User) -> pl.DataFrame:
+    """Return the widest group of each queue that a user may see."""
+    visible = list(group_names(queues.select("kind", "key").drop_nulls().unique().rows(), user))
+    own = pl.DataFrame(visible, {"kind": pl.String, "key": pl.String}, orient="row")
+    return _first(queues.join(own, on=["kind", "key"], how="semi"), _NARROWEST[::-1])
+
+
+def _first(queues: pl.DataFrame, kinds: Sequence[str]) -> pl.DataFrame:
+    """Return one group of each queue: the first by kind, then the one with most work."""
+    rank = pl.col("kind").replace_strict(
+        {kind: number for number, kind in enumerate(kinds)}, default=None
     )
-    return sorted(rows(largest, parts, window, user), key=lambda row: (row.start, row.server))
+    by_rank = queues.sort(rank, -pl.col("share"), "key", nulls_last=True)
+    return by_rank.unique(_QUEUE, keep="first", maintain_order=True)
 
 
 def _may_see(kind: str, key: str, user: User) -> bool:
@@ -192,20 +202,34 @@ def _may_see(kind: str, key: str, user: User) -> bool:
     return owner == user.get_username()
 
 
-def _hidden(parts: pl.DataFrame, user: User) -> dict[tuple[Any, ...], dict[str, bool]]:
-    """Return whether sums over others in a queue could reveal a single user."""
-    sums = hidden_sums(of_others(parts, user), ("server", "start"), ("work_s", "waited_s"))
-    return {(row.pop("server"), row.pop("start")): row for row in sums.iter_rows(named=True)}
-
-
 def _rounded(
-    figures: dict[str, float | None], hidden: dict[str, bool] | None
+    figures: dict[str, float | None], others: pl.DataFrame, waiting: list[str] | None
 ) -> dict[str, float | None]:
-    """Return figures without those of too few others; None: all in the queue are visible."""
-    unknown = hidden or {"work_s": False, "waited_s": False}
+    """Return the figures of a queue that reveal no single user, with two significant digits.
+
+    Args:
+        figures: `_FIGURES`.
+        others: what the principals that the user may not see have in the queue.
+        waiting: the principals whose waiting is the impact; None: unknown.
+    """
+    all_wait = _is_hidden(others, "waited_s")
+    counted = others.filter(pl.col("principal").is_in(waiting or []))
+    some_wait = waiting is None or _is_hidden(counted, "waited_s")
+    is_hidden = {
+        "share": _is_hidden(others, "work_s"),
+        **dict.fromkeys(("impact_s", "outside_s"), some_wait),
+        **dict.fromkeys(("waited_s", "users_waited_s"), all_wait),
+    }
     return {
-        name: None
-        if value is None or unknown["work_s" if name == "share" else "waited_s"]
-        else coarse(value)
+        name: None if value is None or is_hidden[name] else coarse(value)
         for name, value in figures.items()
     }
+
+
+def _is_hidden(others: pl.DataFrame, amount: str) -> bool:
+    """Return whether a sum over others, or the part of it that is of jobs, could reveal a user."""
+    parts = others.filter(pl.col(amount) > 0).with_columns(everything=0)
+    return any(
+        hidden_sums(each, ["everything"], [amount])[amount].any()
+        for each in (parts, parts.drop_nulls("job"))
+    )

@@ -6,11 +6,12 @@ import pytest
 from django.contrib.auth.models import User
 
 from ioportal.jobs.analysis.populations import coarse
-from ioportal.jobs.models import CacheEntry
+from ioportal.jobs.models import CacheEntry, Job
 from ioportal.load import incidents
 from ioportal.load.models import Incident
 from ioportal.site.models import Server
 from ioportal.telemetry.coverage import Interval
+from ioportal.telemetry.models import Principal
 from tests import by_hand, served
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, words_of
@@ -107,14 +108,33 @@ def test_users_see_the_queues_of_their_own_groups_as_far_as_others_stay_unknown(
         assert queues(served.CROWDED, as_alice, **group).status_code == 404
 
 
+def test_users_see_one_group_of_a_queue(queues, as_alice, as_staff):
+    """The figures of two groups differ by what the others of one of them waited."""
+    of_staff = json_of(queues(served.CROWDED, format="json"))["groups"]
+    job = Job.objects.get(owner="alice")
+    group = {"kind": "principal", "key": f"{int(Principal.JOB)}:{job.pk}"}
+
+    seen = [
+        json_of(queues(served.CROWDED, as_alice, format="json", **more))
+        for more in ({}, group, {"kind": "application", "key": "alice:relax"})
+    ]
+
+    assert len(of_staff) > 3
+    assert [[row["name"] for row in page["groups"]] for page in seen] == [["alice"]] * 3
+    assert {page["name"] for page in seen} == {"alice"}
+
+
 def test_a_part_of_others_that_is_a_single_user_is_hidden(queues, client):
     """Her waiting is no harm of a user with less than half of her work: a sum of its own."""
     client.force_login(User.objects.create(username="u1"))
 
-    rows = json_of(queues(served.CROWDED, client, key="u1", format="json"))["rows"]
+    about = json_of(queues(served.CROWDED, client, key="u1", format="json"))
 
+    rows = about["rows"]
     assert {row["rest_work_s"] for row in rows} == {row["wait_s"] for row in rows} == {None}
     assert any(row["group_work_s"] for row in rows)
+    assert (about["impact_s"], about["outside_s"]) == (None, None)  # of nine jobs
+    assert about["waited_s"]  # of all, alice's included
 
 
 @pytest.mark.parametrize(
@@ -158,7 +178,7 @@ def test_an_incident_lists_its_queues_to_the_users_who_caused_them(as_alice, as_
         ]
 
     of_staff, of_alice, of_charlie = before = listed()
-    assert [row["name"] for row in of_staff] == [row["name"] for row in of_alice] == ["77 alice"]
+    assert [row["name"] for row in (*of_staff, *of_alice)] == ["77 alice", "alice"]
     assert of_alice[0]["impact_s"] == coarse(of_staff[0]["impact_s"])
     assert of_charlie == []
 

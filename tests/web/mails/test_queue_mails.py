@@ -7,9 +7,12 @@ from django.db.models import F
 
 from ioportal.alerts import outbox, planning
 from ioportal.findings.models import Flag
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.site.models import UserAccount
 from tests import loading, served
 from tests.web.reading import json_of, text_of, words_of
+
+FIGURES = {"value", "highest", "impact_s", "peak_impact_s", "impact_share", "impact_times"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,6 +58,31 @@ def test_mail_and_pages_name_the_queue_its_cause_and_who_waited(
     assert export["impact_s"] == pytest.approx(figure, rel=0.05)
     assert export["start"] == "2017-07-05T12:10:00+00:00"
     assert export["share"] == pytest.approx(0.85, abs=0.005)
+
+
+def test_users_see_no_exact_figure_of_others_with_their_own(db, as_alice, as_staff):
+    """Bob alone waited: an exact figure would be his."""
+    flag = Flag.objects.get()
+
+    seen = [
+        figures(json_of(as_alice.get(page, {"format": "json"})))
+        for page in (*places(flag), "/cases/", "/ranking/?of=job&by=impact_s&columns=impact_s")
+    ]
+
+    assert all(seen[:3])
+    assert [each for found in seen for each in found if each != coarse(each)] == []
+    exact = figures(json_of(as_staff.get(f"/flags/{flag.pk}/?format=json")))
+    assert any(each != coarse(each) for each in exact)
+
+
+def figures(found):
+    """Return the figures of others' waiting in a JSON export."""
+    if isinstance(found, list):
+        return [each for part in found for each in figures(part)]
+    if not isinstance(found, dict):
+        return []
+    own = [found[name] for name in found.keys() & FIGURES if isinstance(found[name], float)]
+    return own + [each for part in found.values() for each in figures(part)]
 
 
 def words(text):

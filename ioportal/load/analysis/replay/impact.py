@@ -49,6 +49,7 @@ QUEUES = {  # a row for each group with impact in a queue; without one, a row of
     "share": pl.Float64(),  # of the queue's work
     "impact_s": pl.Float64(),
     "outside_s": pl.Float64(),  # of requests that are of no user
+    "others": pl.List(pl.String()),  # the principals whose waiting is in both
 }
 PARTS = {  # of a queue's principals
     "start": pl.Datetime("us", "UTC"),  # of the queue
@@ -138,9 +139,10 @@ def in_queues(
             spared_s = harm.spared_s.sum()
             impact_s = spared_s * harm.counted_share
             share = harm.work_s / harm.all_work_s
-            groups.append((*whole, kind, key, share, impact_s, spared_s - impact_s))
+            others = [demand.senders[sender] for sender in harm.curves.others]
+            groups.append((*whole, kind, key, share, impact_s, spared_s - impact_s, others))
         if not harms:
-            groups.append((*whole, *[None] * 5))
+            groups.append((*whole, *[None] * 6))
         amounts = {"work_s": demand.work_s[steps].sum(axis=0), "waited_s": waited_s}
         rows = pl.DataFrame({PRINCIPAL: demand.senders, **amounts})
         principals.append(rows.select(pl.lit(start).alias("start"), *list(PARTS)[1:]))
