@@ -34,3 +34,14 @@ def other_parameters(query: QueryDict, own: Collection[str]) -> list[tuple[str, 
 def parameter(request: HttpRequest, name: str) -> str:
     """Return a parameter of the URL; "" if it is missing."""
     return storable(request.GET.get(name, "")).strip()
+
+
+def changed_query(query: QueryDict, **changes: object) -> str:
+    """Return the first page's query with changed parameters; None removes one."""
+    changed = query.copy()
+    for name in ("page", "format", *changes):
+        changed.pop(name, None)
+    for name, value in changes.items():
+        if value is not None:
+            changed[name] = str(value)
+    return f"?{changed.urlencode()}"

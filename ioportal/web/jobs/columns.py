@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db.models import F
+from django.urls import reverse
+from django.utils.html import format_html
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.core.formatting import SHORT_UNITS
 from ioportal.core.units import Unit
 from ioportal.jobs.models.job import DISPLAY_ID
 from ioportal.metrics import METRICS
+from ioportal.web.common.tables import Column
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,65 +23,47 @@ if TYPE_CHECKING:
     from ioportal.jobs.models import Job
 
 
-@dataclass(frozen=True)
-class Column:
-    """A fact or metric of a job.
-
-    `field` is the path from a job that the database sorts by; `attribute` is the displayed value if
-    different; `unit` is None for facts.
-    """
-
-    name: str  # in URLs and exports, stable
-    title: str
-    field: str
-    unit: Unit | None = None
-    about: str = ""
-    ascending_first: bool = False
-    attribute: str = ""
-
-    @property
-    def is_statistic(self) -> bool:
-        """Whether the value is part of the job's statistics."""
-        return self.field.startswith("statistics__")
-
-    def value(self, job: Job) -> Any:
-        """Return the value for a job; None if unknown."""
-        if self.is_statistic and not hasattr(job, "statistics"):
-            return None
-        return attrgetter((self.attribute or self.field).replace("__", "."))(job)
-
-    @property
-    def expression(self) -> Combinable:
-        """The database expression of the value."""
-        return DISPLAY_ID if self.attribute == "display_id" else F(self.field)
-
-    @property
-    def header_unit(self) -> str:
-        """The unit in the column heading."""
-        return SHORT_UNITS[self.unit] if self.unit else ""
+def _job(job: Job) -> str:
+    link = format_html('<a href="{}">{}</a>', reverse("job", args=[job.pk]), job.display_id)
+    worst = getattr(job, "worst_flag", None)
+    return format_html("{} {}", link, show.flag_mark(worst)) if worst else link
 
 
-_FACTS = (
-    Column("job", "Job", "batch_id", ascending_first=True, attribute="display_id"),
-    Column("cluster", "Cluster", "cluster__name", ascending_first=True),
-    Column("name", "Name", "name", ascending_first=True),
-    Column("user", "User", "owner", ascending_first=True),
-    Column("project", "Project", "project", ascending_first=True),
-    Column("queue", "Queue", "queue", ascending_first=True),
-    Column("state", "State", "state", ascending_first=True),
-    Column("quality", "Quality", "quality", about="reliability of the figures"),
-    Column("submitted", "Submitted", "submitted_at"),
-    Column("started", "Started", "started_at"),
-    Column("ended", "Ended", "ended_at"),
-    Column("node_count", "Nodes", "node_count", Unit.NODES, "nodes of the job's allocation"),
+def _text(name: str, title: str, path: str = "") -> Column[Job]:
+    return Column(name, title, path, form=show.clipped, ascending_first=True)
+
+
+_FACTS: tuple[Column[Job], ...] = (
+    Column("job", "Job", "display_id", cell=_job, ascending_first=True),
+    _text("cluster", "Cluster", "cluster__name"),
+    _text("name", "Name"),
+    _text("user", "User", "owner"),
+    _text("project", "Project"),
+    _text("queue", "Queue"),
+    Column(
+        "state",
+        "State",
+        cell=lambda job: show.badge(job.state, job.get_state_display()),
+        ascending_first=True,
+    ),
+    Column(
+        "quality",
+        "Quality",
+        form=lambda quality: show.badge(quality, quality),
+        about="reliability of the figures",
+    ),
+    Column("submitted", "Submitted", "submitted_at", form=show.minute),
+    Column("started", "Started", "started_at", form=show.minute),
+    Column("ended", "Ended", "ended_at", form=show.minute),
+    Column("node_count", "Nodes", unit=Unit.NODES, about="nodes of the job's allocation"),
 )
-_METRICS = tuple(
-    Column(m.name, m.title, f"statistics__{m.name}", m.unit, f"{m.formula} ({m.source})")
+_METRICS: tuple[Column[Job], ...] = tuple(
+    Column(m.name, m.title, f"statistics__{m.name}", m.unit, about=f"{m.formula} ({m.source})")
     for m in METRICS
     if m.name != "node_count"
 )
-_KINDS = tuple(
-    Column(f"count_{kind}", kind, f"statistics__count_{kind}", Unit.COUNT, f"sum of {kind}")
+_KINDS: tuple[Column[Job], ...] = tuple(
+    Column(f"count_{kind}", kind, f"statistics__count_{kind}", Unit.COUNT, about=f"sum of {kind}")
     for kind in METADATA_OPERATIONS
     if kind not in {"open", "close"}  # those are the metrics `opens` and `closes`
 )
@@ -107,7 +90,7 @@ DEFAULT = (
 )
 
 
-def selected_columns(names: Iterable[str]) -> tuple[Column, ...]:
+def selected_columns(names: Iterable[str]) -> tuple[Column[Job], ...]:
     """Return the columns of these names, always with the job; the default without known names.
 
     In the default order, the columns that administrators need most come first.
@@ -121,3 +104,18 @@ def selected_columns(names: Iterable[str]) -> tuple[Column, ...]:
 def is_default(names: Iterable[str]) -> bool:
     """Whether these names are the default."""
     return {"job", *names} in ({"job"}, set(DEFAULT))
+
+
+def field(column: Column[Job]) -> str:
+    """Return the field that the database sorts a column by."""
+    return "batch_id" if column.name == "job" else column.path
+
+
+def is_statistic(column: Column[Job]) -> bool:
+    """Whether the values of a column are part of the job's statistics."""
+    return column.path.startswith("statistics__")
+
+
+def expression(column: Column[Job]) -> Combinable:
+    """Return the database expression of the values of a column."""
+    return DISPLAY_ID if column.name == "job" else F(column.path)

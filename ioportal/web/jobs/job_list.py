@@ -18,6 +18,7 @@ from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster
 from ioportal.web.common.pagination import COUNTED, Concatenated
 from ioportal.web.common.selection import SelectedJobs
+from ioportal.web.common.tables import Table
 from ioportal.web.jobs import columns
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.latest_jobs import LatestJobs
     from ioportal.jobs.models import JobQuerySet
-    from ioportal.web.jobs.columns import Column
+    from ioportal.web.common.tables import Column
 
 PER_PAGE = 50
 DEFAULT_SORT = "-started"
@@ -120,7 +121,7 @@ class JobList(SelectedJobs):
 
         At most `COUNTED` jobs.
         """
-        expressions = [column.expression for column in self.columns]
+        expressions = [columns.expression(column) for column in self.columns]
         rows = (
             jobs.values_list("pk", "cluster__simulated", *expressions)[:COUNTED].iterator(
                 _ROWS_AT_ONCE
@@ -172,18 +173,19 @@ class JobList(SelectedJobs):
         )
         return [facet for facet in facets if facet.values]
 
-    def column_links(self) -> Iterator[tuple[Column, str, str]]:
-        """Yield each column, its ``aria-sort`` and the link that sorts by it."""
-        for column in self.columns:
-            if self.sort == f"-{column.name}":
-                yield column, "descending", self.url(sort=column.name)
-            elif self.sort == column.name:
-                yield column, "ascending", self.url(sort=f"-{column.name}")
-            else:
-                first = column.name if column.ascending_first else f"-{column.name}"
-                yield column, "", self.url(sort=first)
+    @property
+    def table(self) -> Table[Job]:
+        """The jobs of the page."""
+        return Table(
+            "Jobs",
+            self.columns,
+            self.jobs,
+            css="jobs",
+            sort=self.sort,
+            address=lambda sort: self.url(sort=sort),
+        )
 
-    def choices(self) -> list[tuple[Column, bool]]:
+    def choices(self) -> list[tuple[Column[Job], bool]]:
         """All columns, and whether they are selected."""
         return [(column, column in self.columns) for column in columns.COLUMNS]
 
@@ -207,11 +209,11 @@ class JobList(SelectedJobs):
         """
         direction = "-" if self.sort.startswith("-") else ""
         column = columns.BY_NAME[self.sort.removeprefix("-")]
-        field = column.field
+        field = columns.field(column)
         without, with_value = (
             jobs.filter(**{f"{field}__isnull": is_null}) for is_null in (True, False)
         )
-        if column.is_statistic:
+        if columns.is_statistic(column):
             parts = [
                 with_value.order_by(f"{direction}{field}", f"{direction}pk"),
                 without.order_by("-pk"),

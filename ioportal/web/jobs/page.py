@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404
@@ -13,6 +14,7 @@ from django.utils import timezone
 from ioportal.changes import mitigation_marks
 from ioportal.core.time_fields import local_text
 from ioportal.core.time_ranges import TimeRange
+from ioportal.core.units import Unit
 from ioportal.findings import listed_flags
 from ioportal.findings.flag_history import job_marks
 from ioportal.ingest.data_quality import late_accounting
@@ -24,12 +26,16 @@ from ioportal.load.job_series import JobSeries
 from ioportal.load.step_charts import BY_NAME, KINDS, Timeline
 from ioportal.site.contacts import contact
 from ioportal.telemetry.models import Method
+from ioportal.web.common.requests import changed_query
+from ioportal.web.common.tables import Column, Table
+from ioportal.web.panda.job_list import COLUMNS as PANDA_COLUMNS
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
     from ioportal.findings.flags import FlagSummary
     from ioportal.ingest.data_quality.late_accounting import LateAccounting
-    from ioportal.jobs.analysis.rpc_report import RpcReport
-    from ioportal.jobs.models import WorkloadJobQuerySet
+    from ioportal.jobs.analysis.rpc_report import RpcReport, RpcRow
+    from ioportal.jobs.models import WorkloadJob
     from ioportal.jobs.panda_jobs import PandaSummary
     from ioportal.load.impacts import ImpactRow
     from ioportal.site.contacts import Contact
@@ -49,6 +55,12 @@ _METHODS = {
     Method.NODE_PROCESS: "by process name and node, allocated to this job alone",
     Method.CONTRADICTED_ID: "by node, allocated to this job alone; the job id names another job",
 }
+_TIMES = {"service": "Service time, µs", "queue": "Queue time, µs"}
+_KINDS: tuple[Column[Any], ...] = (
+    Column("kind", "Kind", itemgetter(0)),
+    Column("operations", "Operations", itemgetter(1), ""),
+    Column("mean_us", "Mean time", itemgetter(2), "", form=show.microseconds),
+)
 
 
 class JobPage:
@@ -80,6 +92,23 @@ class JobPage:
     def launches(self) -> list[Launch]:
         """Application starts inside the job."""
         return list(self.job.launches.order_by("started_at", "name"))
+
+    @property
+    def launch_table(self) -> Table[Launch]:
+        """The launches, with links to their RPC reports."""
+        columns: tuple[Column[Launch], ...] = (
+            Column("name", "Launch"),
+            Column("started_at", "Started"),
+            Column("ended_at", "Ended"),
+            Column("node_count", "Nodes", unit="", hint=lambda launch: launch.nodes),
+            Column("exit_status", "Exit", unit=""),
+            Column("command", "Command", css="wrap"),
+            Column("rpcs", "RPCs", lambda _: "RPC report", link=self._launch_url),
+        )
+        return Table("Launches", columns, self.launches)
+
+    def _launch_url(self, launch: Launch) -> str:
+        return f"{changed_query(self._request.GET, launch=launch.name)}#rpcs"
 
     @cached_property
     def namesakes(self) -> list[Job]:
@@ -136,9 +165,10 @@ class JobPage:
         return job_facts.groups(self.statistics) if self.statistics else {}
 
     @property
-    def operations_by_kind(self) -> list[tuple[str, int, float | None]]:
+    def operations_by_kind(self) -> Table[Any]:
         """Metadata operations by kind."""
-        return job_facts.by_kind(self.statistics) if self.statistics else []
+        rows = job_facts.by_kind(self.statistics) if self.statistics else []
+        return Table("Operations by kind", _KINDS, rows)
 
     @cached_property
     def panda(self) -> PandaSummary | None:
@@ -146,9 +176,10 @@ class JobPage:
         return panda_jobs.panda_summary(self.job)
 
     @cached_property
-    def panda_jobs(self) -> WorkloadJobQuerySet:
+    def panda_jobs(self) -> Table[WorkloadJob]:
         """The first PanDA jobs inside."""
-        return panda_jobs.jobs_inside(self.job)[:_LISTED_PANDA_JOBS]
+        rows = panda_jobs.jobs_inside(self.job)[:_LISTED_PANDA_JOBS]
+        return Table("PanDA jobs", [c for c in PANDA_COLUMNS if c.name != "batch_job"], rows)
 
     @property
     def panda_tasks(self) -> list[tuple[int | None, int]]:
@@ -221,6 +252,30 @@ class JobPage:
         if self.launch:
             return rpc_reports.for_launch(self.launch, *self._selected_range)
         return rpc_reports.for_job(self.job, *self._selected_range)
+
+    @property
+    def rpc_table(self) -> Table[RpcRow]:
+        """The rows of the RPC report, and their total."""
+        report = self.rpc_report
+        rows = [*report.rows, replace(report.overall, opcode="All")] if report else []
+        columns: tuple[Column[RpcRow], ...] = (
+            Column("opcode", "Opcode"),
+            Column("count", "Count", unit=Unit.RPCS),
+            Column("share", "Share", lambda row: row.count / (rows[-1].count or 1), Unit.SHARE),
+            Column("per_second", "Rate", unit="RPCs/s", form=show.rate),
+            *(
+                Column(at, at, f"{name}__{at}_us", "", form=show.round_us, group=title)
+                for name, title in _TIMES.items()
+                for at in ("min", "mean", "max")
+            ),
+        )
+        total = rows[-1:]
+        return Table(
+            "RPCs by opcode",
+            columns,
+            rows,
+            row_css=lambda row: "overall" if row in total else "",
+        )
 
     @cached_property
     def attribution_methods(self) -> list[tuple[int, str]]:

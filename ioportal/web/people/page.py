@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.core.paginator import Paginator
 from django.db.models import Aggregate, Count, F, FloatField, Max, Q, Sum
 from django.urls import reverse
 
-from ioportal.core.formatting import SHORT_UNITS
 from ioportal.core.units import Unit
 from ioportal.findings import case_texts as cases
 from ioportal.findings import listed_flags
@@ -21,14 +19,13 @@ from ioportal.load import impacts, job_groups
 from ioportal.site.contacts import contact, project_contact
 from ioportal.web.cases.inbox import ALL
 from ioportal.web.common.selection import SelectedJobs
+from ioportal.web.common.tables import Column, Table, included
 from ioportal.web.jobs import columns as job_columns
+from ioportal.web.templatetags import ioportal as show
 from ioportal.web.trends.page import TrendsPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from django.contrib.auth.models import User
-    from django.core.paginator import Page
     from django.http import QueryDict
 
     from ioportal.core.time_ranges import TimeRange
@@ -75,41 +72,33 @@ USERS = Kind("user", "owner", "User", "Users", "user")
 PROJECTS = Kind("project", "project", "Project", "Projects", "project")
 
 
-@dataclass(frozen=True)
-class Column:
-    """A figure over the jobs of a user or project."""
-
-    name: str  # in URLs and exports, stable
-    title: str
-    unit: Unit | None = None
-    about: str = ""
-    is_of_one_job: bool = False  # the value of an existing job
-
-    @property
-    def header_unit(self) -> str:
-        """The unit in the column heading."""
-        return SHORT_UNITS[self.unit] if self.unit else ""
+def _figure(name: str, title: str, unit: Unit | str = "", about: str = "") -> Column[Totals]:
+    form = show.minute if name == "last" else None
+    return Column(name, title, f"figures__{name}", unit, about=about, form=form)
 
 
 COLUMNS = (
-    Column("metadata_operations", "Metadata operations", Unit.COUNT, "sum over the jobs"),
-    Column(
+    _figure("metadata_operations", "Metadata operations", Unit.COUNT, "sum over the jobs"),
+    _figure(
         "mean_operation_us",
         "Mean operation time",
         Unit.MICROSECONDS,
         "mean of the jobs' mean operation times, weighted by their operations",
     ),
-    Column("heaviest", "Heaviest job", Unit.COUNT, "largest of one job", is_of_one_job=True),
-    Column("typical", "Typical job", Unit.COUNT, "median of the jobs"),
-    Column("jobs", "Jobs", about="jobs that ran in the period"),
-    Column("node_hours", "Node-hours", about="nodes times hours of the runs within the period"),
-    Column("read_bytes", "Read", Unit.BYTES, "sum over the jobs"),
-    Column("write_bytes", "Written", Unit.BYTES, "sum over the jobs"),
-    Column("last", "Last started"),
+    _figure("heaviest", "Heaviest job", Unit.COUNT, "largest of one job"),
+    _figure("typical", "Typical job", Unit.COUNT, "median of the jobs"),
+    _figure("jobs", "Jobs", about="jobs that ran in the period"),
+    _figure("node_hours", "Node-hours", about="nodes times hours of the runs within the period"),
+    _figure("read_bytes", "Read", Unit.BYTES, "sum over the jobs"),
+    _figure("write_bytes", "Written", Unit.BYTES, "sum over the jobs"),
+    _figure("last", "Last started"),
 )
 _SORTS = ("name", *(column.name for column in COLUMNS))
 _QUALITIES = tuple(JobStatistics.Quality.values)
-HEADER = (*_SORTS, *_QUALITIES, "not_computed")
+_COUNTS: tuple[Column[Totals], ...] = (
+    *(Column(quality, "", f"figures__{quality}") for quality in _QUALITIES),
+    Column("not_computed", ""),
+)
 
 
 class _Median(Aggregate):
@@ -177,15 +166,9 @@ class Totals:
         return [bar for bar in bars if bar[2]]
 
     @property
-    def facts(self) -> list[tuple[Column, Any]]:
-        """Columns and their values."""
-        return [(column, self.figures[column.name]) for column in COLUMNS]
-
-    @property
-    def row(self) -> list[Any]:
-        """The row of the export, with the columns of `HEADER`."""
-        figures = (value for _, value in self.facts)
-        return [self.name, *figures, *(count for _, count in self.qualities)]
+    def facts(self) -> list[tuple[Column[Totals], str]]:
+        """Columns and their values as text."""
+        return [(column, column.content(self)) for column in COLUMNS]
 
 
 class PeoplePage(SelectedJobs):
@@ -214,30 +197,55 @@ class PeoplePage(SelectedJobs):
         return [Totals(row.pop(field), row) for row in rows]
 
     @cached_property
-    def page(self) -> Page[Totals]:
-        """The page of the URL."""
-        return Paginator(self.totals, PER_PAGE).get_page(self.query.get("page"))
+    def table(self) -> Table[Totals]:
+        """Totals in columns; the page links each heaviest job."""
+        columns = (
+            Column(
+                "name",
+                self.kind.title,
+                cell=lambda totals: totals.name or "unknown",
+                link=self._url,
+                ascending_first=True,
+            ),
+            *(
+                replace(each, link=self._heaviest_url, hint=self._heaviest_title)
+                if each.name == "heaviest"
+                else each
+                for each in COLUMNS
+            ),
+            *_COUNTS,
+            Column(
+                "", "Data quality", cell=lambda each: included("people/_quality.html", totals=each)
+            ),
+        )
+        return Table(
+            self.kind.plural,
+            columns,
+            self.totals,
+            css="people",
+            sort=self.sort,
+            query=self.query,
+            per_page=PER_PAGE,
+        )
 
-    def rows(self) -> Iterator[tuple[Totals, list[tuple[Column, Any, Job | None]]]]:
-        """Yield the totals of the page; by column, the value and the job that has it."""
-        jobs = self._representatives(self.page)
-        for totals in self.page:
-            yield (
-                totals,
-                [
-                    (
-                        column,
-                        value,
-                        jobs.get((totals.name, value)) if column.is_of_one_job else None,
-                    )
-                    for column, value in totals.facts
-                ],
-            )
+    def _url(self, totals: Totals) -> str:
+        if not totals.name:
+            return ""
+        return f"{reverse(self.kind.url, args=[totals.name])}?{self.filters_query()}"
 
-    def _representatives(self, page: Iterable[Totals]) -> dict[tuple[str, int], Job]:
-        """Return the latest job with the heaviest value, by name and value."""
+    def _heaviest_url(self, totals: Totals) -> str:
+        job = self._heaviest_jobs.get((totals.name, totals.figures["heaviest"]))
+        return reverse("job", args=[job.pk]) if job else ""
+
+    def _heaviest_title(self, totals: Totals) -> str:
+        job = self._heaviest_jobs.get((totals.name, totals.figures["heaviest"]))
+        return f"job {job.display_id}" if job else ""
+
+    @cached_property
+    def _heaviest_jobs(self) -> dict[tuple[str, int], Job]:
+        """The latest job with the heaviest value, by name and value, of the page."""
         names, values = set(), set()
-        for totals in page:
+        for totals in self.table.page:
             names.add(totals.name)
             values.add(totals.figures["heaviest"])
         field, figure = self.kind.field, f"statistics__{RANKED_BY}"
@@ -248,16 +256,6 @@ class PeoplePage(SelectedJobs):
             .distinct(field, figure)
         )
         return {(getattr(job, field), getattr(job.statistics, RANKED_BY)): job for job in jobs}
-
-    def column_links(self) -> Iterator[tuple[Column, str, str]]:
-        """Yield each column, its ``aria-sort`` and the sort order of its link."""
-        for column in (Column("name", self.kind.title), *COLUMNS):
-            if self.sort == f"-{column.name}":
-                yield column, "descending", column.name
-            elif self.sort == column.name:
-                yield column, "ascending", f"-{column.name}"
-            else:
-                yield column, "", column.name if column.name == "name" else f"-{column.name}"
 
 
 class _WholeTrends(TrendsPage):
@@ -314,7 +312,7 @@ class PersonPage(SelectedJobs):
         return find(self.name, self.user)
 
     @property
-    def columns(self) -> list[job_columns.Column]:
+    def columns(self) -> list[Column[Job]]:
         """Columns of the job tables."""
         names = (name for name in _JOB_COLUMNS if name != self.kind.name)
         return [job_columns.BY_NAME[name] for name in names]
@@ -353,5 +351,7 @@ class PersonPage(SelectedJobs):
     @property
     def facts(self) -> dict[str, Any]:
         """The totals as one JSON object."""
-        values = dict(zip(HEADER, self.totals.row, strict=True)) if self.totals else {}
+        columns: tuple[Column[Totals], ...] = (Column("name", ""), *COLUMNS, *_COUNTS)
+        rows = [self.totals] if self.totals else []
+        [values] = Table(self.name, columns, rows).facts or [{}]
         return {**values, "simulated": self.simulated}

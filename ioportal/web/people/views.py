@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from ioportal.core.visible_text import storable
 from ioportal.jobs.models import Job
 from ioportal.web.common import exports
-from ioportal.web.people.page import HEADER, PROJECTS, USERS, PeoplePage, PersonPage
+from ioportal.web.people.page import PROJECTS, USERS, PeoplePage, PersonPage
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -60,8 +60,7 @@ def _people(request: UserRequest, kind: Kind) -> HttpResponseBase:
         "pending_statistics": page.pending_statistics,
         "simulated": page.simulated,
     }
-    rows = (totals.row for totals in page.totals)
-    return exports.response(request, section, about, HEADER, rows)
+    return exports.response(request, section, about, *page.table.export)
 
 
 def _person(request: UserRequest, kind: Kind, name: str) -> HttpResponseBase:

@@ -14,8 +14,10 @@ from ioportal.core.timelines import Gap, Known
 from ioportal.jobs.analysis import trends
 from ioportal.jobs.analysis.trends import Step
 from ioportal.jobs.charts import trends as charts
+from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.populations import BATCH_JOBS
 from ioportal.metrics import BY_NAME
+from ioportal.site.models import Cluster
 from ioportal.web.trends.charts import OFFERED, chart_of
 
 if TYPE_CHECKING:
@@ -35,6 +37,28 @@ _UNREAD = (
 def tokens() -> dict[str, str]:
     """Return names and values of all tokens of the stylesheet."""
     return dict(_TOKENS.findall((settings.BASE_DIR / "static/css/tokens.css").read_text()))
+
+
+def jobs() -> list[Job]:
+    """Return jobs that are not stored."""
+    cluster = Cluster(name="titan")
+    jobs = [
+        Job(
+            pk=number,
+            batch_id=f"356712{number}",
+            cluster=cluster,
+            owner="alice",
+            name="relax",
+            state=Job.State.COMPLETED,
+            quality=JobStatistics.Quality.GOOD,
+            started_at=_MONDAY,
+            node_count=1_200 // number,
+        )
+        for number in (1, 2, 3)
+    ]
+    for job in jobs:
+        JobStatistics(job=job, duration_s=5_400, opens=120_000 // job.pk, read_bytes=10**9)
+    return jobs
 
 
 def figures() -> list[tuple[str, Chart, Figure]]:

@@ -13,6 +13,7 @@ from ioportal.core.charts.palette import SERIES
 from ioportal.jobs.job_filters import JobFilter
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.web.common.staff_only import staff_only
+from ioportal.web.common.tables import Table
 from ioportal.web.jobs import columns
 from ioportal.web.styleguide import samples
 
@@ -37,7 +38,13 @@ def styleguide(request: UserRequest) -> HttpResponse:
             "series": SERIES,
             "states": Job.State.choices,
             "qualities": JobStatistics.Quality.choices,
-            "columns": columns.COLUMNS[:24],
+            "table": Table(
+                "Sample of a wide table",
+                columns.COLUMNS[:24],
+                samples.jobs(),
+                sort="-node_count",
+                address="#tables".format,
+            ),
             "figures": samples.figures(),
             "refused": JobFilter({"nodes_min": "many"}, queryset=Job.objects.none()).form,
             "now": timezone.now(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django import template
 from django.urls import reverse
@@ -18,14 +18,12 @@ from ioportal.core.charts import palette
 from ioportal.core.time_fields import TimeInput
 from ioportal.core.units import Unit
 from ioportal.jobs import visibility
+from ioportal.web.common.requests import changed_query
 
 if TYPE_CHECKING:
     from django.template import RequestContext
 
     from ioportal.findings.models import Flag
-    from ioportal.jobs.models import Job
-    from ioportal.web.jobs.columns import Column
-    from ioportal.web.people.page import Column as TotalColumn
 
 register = template.Library()
 
@@ -38,6 +36,12 @@ def when(moment: datetime | None) -> SafeString:
     if moment is None:
         return _UNKNOWN
     return _time(moment, "%Y-%m-%d %H:%M:%S")
+
+
+@register.filter
+def minute(moment: datetime) -> SafeString:
+    """Show a time without seconds."""
+    return _time(moment, "%Y-%m-%d %H:%M")
 
 
 def _time(moment: datetime, form: str) -> SafeString:
@@ -71,6 +75,12 @@ def whole(count: float | None) -> str:
 def visible(text: str) -> str:
     """Show untrusted text with visible control characters."""
     return visible_text.visible(text)
+
+
+@register.filter
+def clipped(text: str) -> SafeString:
+    """Show untrusted text on a line of limited length."""
+    return format_html('<span class="text" title="{0}">{0}</span>', visible_text.visible(text))
 
 
 @register.filter
@@ -126,26 +136,6 @@ def measure(value: float | None, unit: Unit, *, alone: bool = False) -> SafeStri
 
 
 @register.simple_tag
-def cell(column: Column, job: Job) -> SafeString | str:
-    """Show the value of a job in a column."""
-    value = column.value(job)
-    if column.name == "job":
-        link = format_html('<a href="{}">{}</a>', reverse("job", args=[job.pk]), value)
-        worst = getattr(job, "worst_flag", None)
-        return format_html("{} {}", link, flag_mark(worst)) if worst else link
-    if column.unit is not None:
-        return measure(value, column.unit)
-    if isinstance(value, datetime):
-        return _time(value, "%Y-%m-%d %H:%M")
-    if column.name == "state":
-        return badge(job.state, job.get_state_display())
-    if column.name == "quality":
-        return badge(str(value), str(value)) if value else _UNKNOWN
-    text = visible_text.visible(str(value or ""))
-    return format_html('<span class="text" title="{0}">{0}</span>', text) if text else _UNKNOWN
-
-
-@register.simple_tag
 def flag_mark(flag: Flag) -> SafeString:
     """Show the severity of a flag as a link to it."""
     severity = flag.get_severity_display()
@@ -156,22 +146,6 @@ def flag_mark(flag: Flag) -> SafeString:
         f"{flag.title} ({flag.case.get_state_display()})",
         severity,
     )
-
-
-@register.simple_tag
-def total(column: TotalColumn, value: Any, job: Job | None = None) -> SafeString | str:
-    """Show a figure over jobs, with a link to `job` if given."""
-    if value is None:
-        return _UNKNOWN
-    if isinstance(value, datetime):
-        return _time(value, "%Y-%m-%d %H:%M")
-    if column.unit is None:
-        return whole(value) if isinstance(value, int) else formatting.significant(value)
-    text = measure(value, column.unit)
-    if job is None:
-        return text
-    address, title = reverse("job", args=[job.pk]), f"job {job.display_id}"
-    return format_html('<a href="{}" title="{}">{}</a>', address, title, text)
 
 
 @register.simple_tag
@@ -197,13 +171,7 @@ def swatch(token: str) -> SafeString:
 @register.simple_tag(takes_context=True)
 def same_page(context: RequestContext, **changes: object) -> str:
     """Return this page's query with changed parameters; None removes one."""
-    query = context["request"].GET.copy()
-    for name in ("page", "format", *changes):
-        query.pop(name, None)
-    for name, value in changes.items():
-        if value is not None:
-            query[name] = str(value)
-    return f"?{query.urlencode()}"
+    return changed_query(context["request"].GET, **changes)
 
 
 @register.filter

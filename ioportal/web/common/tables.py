@@ -1,0 +1,306 @@
+"""Tables of pages: columns are declared once, for the page and for its exports."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import QueryDict
+from django.template.loader import render_to_string
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.text import slugify
+
+from ioportal.core.formatting import SHORT_UNITS
+from ioportal.core.units import Unit
+from ioportal.web.common.pagination import COUNTED, CountedPaginator
+from ioportal.web.common.requests import changed_query
+from ioportal.web.templatetags import ioportal as show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from django.core.paginator import Page
+
+Row = TypeVar("Row")
+_ROWS_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """A column of a table.
+
+    Args:
+        name: in exports and addresses, stable; "": it is only on the page.
+        title: heading; "": it is only in exports.
+        value: exact value of a row, as a function or as a path of attributes with "__" between
+            them; the path is the name by default.
+        unit: of numbers, or other small text below the heading.
+        form: text of a known value; by default as of its unit or type.
+        cell: content of the page where it is not the value: a value, text or HTML.
+        link: address that the cell links to; "": none.
+        note: less prominent text after the value.
+        hint: explanation of the value of a row.
+        about: explanation of the heading.
+        group: heading above adjacent columns.
+        css: classes of the cells.
+        ascending_first: the direction of the first click on the heading.
+    """
+
+    name: str
+    title: str
+    value: str | Callable[[Row], Any] = ""
+    unit: Unit | str | None = None
+    _: KW_ONLY
+    form: Callable[[Any], str] | None = None
+    cell: Callable[[Row], Any] | None = None
+    link: Callable[[Row], str] | None = None
+    note: Callable[[Row], str] | None = None
+    hint: Callable[[Row], str] | None = None
+    about: str = ""
+    group: str = ""
+    css: str | Callable[[Row], str] = ""
+    ascending_first: bool = False
+
+    @property
+    def path(self) -> str:
+        """The path of the value; "" if a function returns it."""
+        return "" if callable(self.value) else self.value or self.name
+
+    def exact(self, row: Row) -> Any:
+        """Return the exact value of a row; None if it is unknown."""
+        return self.value(row) if callable(self.value) else follow(row, self.path)
+
+    def content(self, row: Row) -> str:
+        """Return the content of the cell of a row."""
+        value = self.cell(row) if self.cell else self.exact(row)
+        text = value if isinstance(value, SafeString) else self._text(value)
+        if self.link and (address := self.link(row)):
+            text = format_html('<a href="{}">{}</a>', address, text)
+        if self.hint and (hint := self.hint(row)):
+            text = format_html('<span title="{}">{}</span>', hint, text)
+        if self.note and (note := self.note(row)):
+            text = format_html('{} <span class="soft">{}</span>', text, note)
+        return text
+
+    def _text(self, value: Any) -> str:
+        if value is None or value == "":
+            return show.when(None)
+        if self.form:
+            return self.form(value)
+        if isinstance(self.unit, Unit):
+            return show.measure(value, self.unit)
+        return _FORMS[type(value)](value) if type(value) in _FORMS else show.visible(str(value))
+
+    def classes(self, row: Row | None = None) -> SafeString:
+        """Return the attribute of the classes of a cell, or of the heading."""
+        css = self.css if isinstance(self.css, str) else self.css(row) if row is not None else ""
+        names = ("numeric" if self.unit is not None else "", css)
+        return format_html(' class="{}"', " ".join(filter(None, names))) if any(names) else _NOTHING
+
+    @property
+    def unit_text(self) -> str:
+        """The small text below the heading."""
+        return SHORT_UNITS[self.unit] if isinstance(self.unit, Unit) else self.unit or ""
+
+    def order(self, sort: str) -> tuple[str, str]:
+        """Return the ``aria-sort`` of the column in an order, and the next order by it."""
+        descending = f"-{self.name}"
+        if sort == descending:
+            return "descending", self.name
+        if sort == self.name:
+            return "ascending", descending
+        return "", self.name if self.ascending_first else descending
+
+
+@dataclass(frozen=True)
+class Table(Generic[Row]):
+    """Rows in columns; the first column of the page names the row.
+
+    Args:
+        title: label, and heading of a panel.
+        columns: all columns; some are only on the page, others only in exports.
+        rows: all rows.
+        about: text of a panel.
+        nothing: text of a panel without rows.
+        exports_url: address of the exports without the format, for a panel.
+        css: classes of the frame.
+        row_css: classes of a row.
+        is_grouped: whether rows with equal names in sequence share the cell.
+        sort: column that the rows are sorted by, "-" before it: descending; "": links sort nothing.
+        address: address that sorts by a column; by default of the same page.
+        query: query of the page, for a table with several pages.
+        per_page: rows of a page.
+    """
+
+    title: str
+    columns: Sequence[Column[Row]]
+    rows: Sequence[Row] | QuerySet[Any, Row]
+    _: KW_ONLY
+    about: str = ""
+    nothing: str = ""
+    exports_url: str = ""
+    css: str = ""
+    row_css: Callable[[Row], str] | None = None
+    is_grouped: bool = False
+    sort: str = ""
+    address: Callable[[str], str] | None = None
+    query: QueryDict = field(default_factory=QueryDict)
+    per_page: int = 0
+
+    @property
+    def id(self) -> str:
+        """The name of the table in its page."""
+        return slugify(self.title)
+
+    @cached_property
+    def page(self) -> Page[Row]:
+        """The page of the query: an invalid number means the first, a large one the last."""
+        kind = CountedPaginator if isinstance(self.rows, QuerySet) else Paginator
+        return kind(self.rows, self.per_page).get_page(self.query.get("page"))
+
+    @property
+    def shown(self) -> Iterable[Row]:
+        """The rows of the page."""
+        return self.page if self.per_page else self.rows
+
+    @property
+    def export(self) -> tuple[list[str], Iterable[Sequence[Any]]]:
+        """The names of the exported columns, and the exact values of each row, up to `COUNTED`."""
+        columns = [column for column in self.columns if column.name]
+        names, paths = [column.name for column in columns], [column.path for column in columns]
+        rows: Any = self.rows
+        if isinstance(rows, QuerySet):
+            rows = rows[:COUNTED] if self.per_page else rows
+            if all(paths):
+                return names, rows.values_list(*paths).iterator(_ROWS_AT_ONCE)
+            rows = rows.iterator(_ROWS_AT_ONCE)
+        return names, ([column.exact(row) for column in columns] for row in rows)
+
+    @property
+    def facts(self) -> list[dict[str, Any]]:
+        """The rows as JSON objects."""
+        names, rows = self.export
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    @property
+    def head(self) -> SafeString:
+        """The rows of the heading: of columns, and of their groups if there are any."""
+        upper, lower = [], []
+        for group, columns in groupby(self._visible, lambda column: column.group):
+            if group:
+                grouped = list(map(self._heading, columns))
+                upper.append(_colgroup(group, len(grouped)))
+                lower += grouped
+            else:
+                upper += [self._heading(column, self._height) for column in columns]
+        rows = ((SafeString("".join(row)),) for row in (upper, lower) if row)
+        return format_html_join("", "<tr>{}</tr>", rows)
+
+    @property
+    def body(self) -> SafeString:
+        """The rows, in a group or several."""
+        if not self.is_grouped:
+            return format_html('<tbody hx-boost="false">{}</tbody>', self._rows(self.shown, ""))
+        first = self._visible[0]
+        groups = ((name, list(rows)) for name, rows in groupby(self.shown, first.content))
+        return format_html_join(
+            "",
+            "<tbody>{}</tbody>",
+            ((self._rows(rows, _shared(name, len(rows))),) for name, rows in groups),
+        )
+
+    @property
+    def _visible(self) -> list[Column[Row]]:
+        return [column for column in self.columns if column.title]
+
+    @property
+    def _height(self) -> int:
+        return 2 if any(column.group for column in self._visible) else 1
+
+    def _heading(self, column: Column[Row], height: int = 1) -> SafeString:
+        title, order = format_html("{}", column.title), ""
+        if self.sort and column.name:
+            order, next_sort = column.order(self.sort)
+            address = self.address or (lambda sort: changed_query(self.query, sort=sort))
+            title = format_html('<a href="{}">{}</a>', address(next_sort), title)
+        unit = column.unit_text
+        return format_html(
+            '<th scope="col"{}{}{}{}>{}{}</th>',
+            format_html(' rowspan="{}"', height) if height > 1 else "",
+            column.classes(),
+            format_html(' title="{}"', column.about) if column.about else "",
+            format_html(' aria-sort="{}"', order) if order else "",
+            title,
+            format_html(' <span class="unit">{}</span>', unit) if unit else "",
+        )
+
+    def _rows(self, rows: Iterable[Row], shared: str) -> SafeString:
+        """Return rows; the first one begins with the `shared` cell, if given."""
+        first, *others = self._visible
+        lines = (
+            (
+                format_html(' class="{}"', css)
+                if self.row_css and (css := self.row_css(row))
+                else "",
+                (shared if number == 0 else "")
+                if shared
+                else format_html(
+                    '<th scope="row"{}>{}</th>', first.classes(row), first.content(row)
+                ),
+                format_html_join(
+                    "",
+                    "<td{}>{}</td>",
+                    ((column.classes(row), column.content(row)) for column in others),
+                ),
+            )
+            for number, row in enumerate(rows)
+        )
+        return format_html_join("", "<tr{}>{}{}</tr>", lines)
+
+
+def _colgroup(title: str, columns: int) -> SafeString:
+    return format_html(
+        '<th scope="colgroup" colspan="{}" class="group-head">{}</th>', columns, title
+    )
+
+
+def _shared(name: str, rows: int) -> SafeString:
+    return format_html('<th scope="rowgroup" rowspan="{}">{}</th>', rows, name)
+
+
+def follow(row: Any, path: str) -> Any:
+    """Return what a path of attributes or keys leads to; None where something is missing."""
+    for name in path.split("__"):
+        if row is None:
+            return None
+        try:
+            row = row[name] if isinstance(row, dict) else getattr(row, name)
+        except ObjectDoesNotExist:
+            return None
+    return row
+
+
+def included(template: str, **context: Any) -> SafeString:
+    """Return a part of a page as the content of a cell."""
+    return render_to_string(template, context)
+
+
+def lines(parts: Iterable[str]) -> SafeString:
+    """Return texts below each other."""
+    return format_html_join(SafeString("<br>"), "{}", ((part,) for part in parts))
+
+
+_NOTHING = SafeString("")
+_FORMS: dict[type, Callable[[Any], str]] = {
+    bool: lambda value: "yes" if value else "no",
+    int: show.whole,
+    float: show.significant,
+    datetime: show.when,
+}
