@@ -78,11 +78,10 @@ class Demand:
         )
         longest = took_s / np.maximum(requests, 1e-9) / width_s
         shape = int(np.ceil((step + longest).max())) + 2, len(senders)
+        cell = step * shape[1] + sender
 
         def table(amounts: Floats) -> Floats:
-            sums = np.zeros(shape)
-            np.add.at(sums, (step, sender), amounts)
-            return sums
+            return np.bincount(cell, amounts, shape[0] * shape[1]).reshape(shape).astype(float)
 
         work, service, took = table(work_s), table(service_s), table(took_s)
         busiest = np.arange(len(work)), work.argmax(axis=1)
@@ -90,7 +89,8 @@ class Demand:
         blocked_s = np.maximum(service - BLOCKED_TIMES * stretch[:, None] * work, 0)
         waited_s = np.maximum(took - work - blocked_s, 0)
         arrived = table(requests)
-        delay = np.divide(took, arrived, out=np.zeros(shape), where=arrived > 0) / width_s
+        at_server_s = took - blocked_s
+        delay = np.divide(at_server_s, arrived, out=np.zeros(shape), where=arrived > 0) / width_s
         most = np.zeros(len(senders))
         np.maximum.at(most, sender, clients)
         return cls(
