@@ -20,15 +20,20 @@ from ioportal.load.analysis.impact_estimate import PRECISION as ESTIMATE_PRECISI
 from ioportal.load.analysis.load_ramp import MAX_BINS, MIN_RANGE, MIN_VALUES
 from ioportal.load.analysis.replay.demand import BLOCKED_TIMES
 from ioportal.load.analysis.replay.harm import (
-    BUSIER_TIMES,
-    DRAINED,
-    MIN_SPARED,
+    BEFORE_S,
     MIN_WORK,
+    MOST_UNTRACED,
     OPEN_S,
     OPEN_SHARE,
     YOUNG_S,
 )
 from ioportal.load.analysis.replay.impact import DEFINITION, PRECISION
+from ioportal.load.analysis.replay.questions import (
+    BUSIER_TIMES,
+    DRAINED,
+    MIN_SPARED,
+    STEADY_TIMES,
+)
 from ioportal.load.analysis.replay.server import CHANCE, FULL_SHARE, TYPICAL
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.metrics import METRICS, PANDA_METRICS, Metric
@@ -292,13 +297,16 @@ queues. The page of a queue shows by second how long requests waited, with and w
    from arrival to end beyond usual, without blocked time, from the group's first request in the
    queue on.
 6. *Bystanders*: a group with less than {MIN_WORK:.0%} of the queue's work has no impact, nor one
-   without which others would be spared less than {MIN_SPARED:.0%} of their waiting.
+   without which others would be spared less than {MIN_SPARED:.0%} of their waiting. Nor has one
+   that works less than {STEADY_TIMES:g} times as much as in the {BEFORE_S:.0f} s before, if there
+   would be no queue without groups with more than {BUSIER_TIMES:g} times its work.
 7. *Several causes*: of two storms that each block the server, removing one spares little. The
    impact is at least what the group alone adds to the waiting of those with less than
    {MIN_WORK:.0%} of the work, if that is {MIN_SPARED:.0%} of their waiting with it.
 
 A queue that has not drained is judged when it is {YOUNG_S:g} s old. It has drained if the
-requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its length after its end are known. Parts of a
+requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its length after its end are known. A queue of
+which more than {MOST_UNTRACED:.0%} was not traced has no known impact. Parts of a
 minute without a queue are judged like queues; there, requests wait as with random arrivals.
 *Blocked time* of a sender in a second is
 ``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``,

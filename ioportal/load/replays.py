@@ -16,7 +16,7 @@ from ioportal.load.analysis.replay.harm import OPEN_S, OPEN_SHARE, YOUNG_S
 from ioportal.load.analysis.replay.seconds import time_of
 from ioportal.load.analysis.replay.server import at_capacity
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW
-from ioportal.telemetry import levels
+from ioportal.telemetry import coverage, levels
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import AttributedSecond
 
@@ -148,7 +148,9 @@ def served(
         users = members.drop_nulls("user")["principal"]
         counted = Demand.of(demand.requests(seconds, usual, users), demand.SECOND)
         requested = at_capacity(counted, capacity.value)
-        parts = replay.queue_harms(requested, members, capacity.value, until)
+        span = requested.start, time_of(requested, len(requested.work_s))
+        untraced = coverage.gaps(coverage.traced([server_id], *span), *span)
+        parts = replay.queue_harms(requested, members, capacity.value, until, untraced)
         yield Served(slow, requested, members, capacity, parts)
 
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ioportal.load.analysis.replay.server import Flow, waiting, wished
+from ioportal.load.analysis.replay.questions import (
+    BUSIER_TIMES,
+    DRAINED,
+    STEADY_TIMES,
+    Groups,
+    alike_of,
+    questions_of,
+)
+from ioportal.load.analysis.replay.server import Flow, wished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,12 +24,11 @@ if TYPE_CHECKING:
     from ioportal.load.analysis.replay.demand import Bools, Demand, Floats, Ints
 
 MIN_WORK = 0.1  # of a queue's work: a group with less did not cause it
-MIN_SPARED = 0.2  # of others' waiting
-BUSIER_TIMES = 2.0  # work of another owner / of a group: with more, its waiting is its own doing
-DRAINED = 0.5  # work left, in that of a step: a new queue begins
+BEFORE_S = 60.0
 OPEN_SHARE = 0.1  # of the length of a queue: it has drained if more is known after its end
 OPEN_S = 2.0  # and at least this long
 YOUNG_S = 90.0  # age at which a queue is judged although it has not drained
+MOST_UNTRACED = 0.1  # of a queue: with more, nobody's harm is known
 CALM_STEPS_S = 60.0  # length of a part without a queue
 MOST_SCALE = 2.0  # measured waiting / replayed waiting
 
@@ -160,7 +167,8 @@ def by_queue(
     is their own doing. A group with less than `MIN_WORK` of a queue's work, or that would spare
     others less than `MIN_SPARED` of their waiting, is a bystander. Of several groups that each
     block the server, removing one spares little: the harm is at least what the group alone adds to
-    the waiting of those that do not.
+    the waiting of those that do not. A group that works as before a queue is a bystander if
+    there is no queue without those groups that have more than `BUSIER_TIMES` its work.
 
     Args:
         demand: the demand of a server.
@@ -202,60 +210,6 @@ def _heavy(members: Bools, work_s: Floats) -> Bools:
     return heavy
 
 
-class _Groups(NamedTuple):
-    """The large groups of a queue; columns: its active senders.
-
-    Args:
-        members: the senders of each group.
-        others: those whose waiting counts for it.
-        calm: those of no large group; shape (senders,).
-    """
-
-    members: Bools
-    others: Bools
-    calm: Bools
-
-
-class _Question(NamedTuple):
-    """What a group adds to the waiting of some others; arrays by step of the queue.
-
-    Args:
-        alone: see `Curves`.
-        others: the active senders whose waiting counts.
-        all_s: their waiting with all senders, by the replay.
-        with_s: the same with the group.
-        without_s: without it.
-        one_s: how long a request waits, with and without it.
-    """
-
-    alone: bool
-    others: Bools
-    all_s: Floats
-    with_s: Floats
-    without_s: Floats
-    one_s: Floats
-
-    def spared_s(self, measured_s: Floats, since: int, most: float) -> Floats:
-        """Return the part of their waiting that the others would have been spared, by step.
-
-        It is 0 for a bystander. A replay shows how large the part is, not when: it is the same in
-        all steps.
-
-        Args:
-            measured_s: measured waiting of the active senders, by step.
-            since: the step of the group's first work.
-            most: largest ratio of measured and replayed waiting.
-        """
-        waited_s: Floats = measured_s[since:, self.others].sum(axis=1)
-        with_s, without_s = self.with_s[since:].sum(), self.without_s[since:].sum()
-        spared_s = with_s - without_s
-        if spared_s <= 0 or spared_s < MIN_SPARED * with_s or not waited_s.any():
-            return np.zeros_like(waited_s)
-        scale = min(waited_s.sum() / self.all_s[since:].sum(), most)
-        part: float = spared_s * scale / waited_s.sum()
-        return part * waited_s
-
-
 def _of_queue(
     demand: Demand,
     flow: Flow,
@@ -266,9 +220,10 @@ def _of_queue(
     capacity_s: float,
 ) -> list[Harm]:
     steps = slice(queue.first, queue.end)
-    active = np.flatnonzero(flow.work_s[steps].any(axis=0))
-    part = Flow(flow.work_s[steps][:, active], flow.limit[active])
-    of_sender = part.work_s.sum(axis=0)
+    work_s = flow.work_s[steps]
+    active = np.flatnonzero(work_s.any(axis=0))
+    work_s = work_s[:, active]
+    of_sender = work_s.sum(axis=0)
     least_s = MIN_WORK * of_sender.sum()
     large = [
         n for n, group in enumerate(groups) if of_sender[group.members[active]].sum() >= least_s
@@ -279,15 +234,38 @@ def _of_queue(
     of_owner = np.bincount(owner[active], of_sender)[owner[active]]
     others = np.array([~groups[n].own[active] for n in large])
     others &= of_owner <= BUSIER_TIMES * (members @ of_sender)[:, None]
-    of_groups = _Groups(members, others, ~_heavy(members, of_sender))
-    request_s = demand.request_s[active]
+    of_senders = Groups(members, others, ~_heavy(members, of_sender))
+    first, alike = alike_of(of_senders, flow.limit[active])
+    of_groups = Groups(*(table[..., first] for table in of_senders))
+
+    def summed(table: Floats) -> Floats:
+        order = np.argsort(alike, kind="stable")
+        begins = np.searchsorted(alike[order], np.arange(len(first)))
+        sums: Floats = np.add.reduceat(table[:, order], begins, axis=1)
+        return sums
+
+    part = Flow(summed(work_s), flow.limit[active][first])
+    requests = summed(work_s / demand.request_s[active])
+    request_s = part.work_s.sum(axis=0) / requests.sum(axis=0)
     waited_s, usual_s, counted_s = (
-        table[steps][:, active] for table in (demand.waited_s, demand.work_s, demand.counted_s)
+        summed(table[steps][:, active])
+        for table in (demand.waited_s, demand.work_s, demand.counted_s)
     )
+    begin = max(queue.first - round(BEFORE_S / demand.width_s), 0)
+    before_s = flow.work_s[begin : queue.first][:, active].sum(axis=0)
+    times = len(part.work_s) / max(queue.first - begin, 1)
+    is_steady = members @ of_sender < STEADY_TIMES * times * (members @ before_s)
     most = MOST_SCALE if queue.has_backlog else 1.0
     found = []
-    asked_of = _questions(part, request_s, of_groups, capacity_s=capacity_s, width_s=demand.width_s)
-    for n, mine, questions in zip(large, members, asked_of, strict=True):
+    asked_of = questions_of(
+        part,
+        request_s,
+        of_groups,
+        capacity_s=capacity_s,
+        width_s=demand.width_s,
+        is_steady=is_steady,
+    )
+    for n, mine, questions in zip(large, of_groups.members, asked_of, strict=True):
         since = int(np.argmax(part.work_s[:, mine].any(axis=1)))
         answers = [each.spared_s(waited_s, since, most) for each in questions]
         asked, spared_s = max(zip(questions, answers, strict=True), key=lambda pair: pair[1].sum())
@@ -303,8 +281,8 @@ def _of_queue(
                 Queue(queue.first + since, queue.end, queue.has_backlog),
                 spared_s,
                 float(counted_s[since:, who].sum() / took_s.sum()),
-                of_sender[mine].sum(),
-                of_sender.sum(),
+                part.work_s[:, mine].sum(),
+                part.work_s.sum(),
                 (took_s + usual_s[since:, who]).sum(axis=1),
                 usual_s[since:, who].sum(axis=1),
                 Curves(
@@ -312,66 +290,11 @@ def _of_queue(
                     since,
                     asked.alone,
                     part.work_s @ parts.T,
-                    (part.work_s / request_s) @ parts.T,
+                    requests @ parts.T,
                     asked.one_s,
                     waited_s[:, who].sum(axis=1),
-                    active[who],
+                    active[who[alike]],
                 ),
             )
         )
     return found
-
-
-def _questions(
-    flow: Flow, request_s: Floats, groups: _Groups, *, capacity_s: float, width_s: float
-) -> list[tuple[_Question, _Question]]:
-    """Replay a queue, and return what can be asked of each group.
-
-    Args:
-        flow: the work of the active senders in the queue.
-        request_s: work of a request of each.
-        groups: the large groups.
-        capacity_s: work of the server in a step.
-        width_s: width of a step.
-    """
-    members, others, calm = groups
-    everyone = np.ones((1, len(calm)), dtype=bool)
-    scenarios = np.concatenate([everyone, calm[None], ~members, calm | members])
-    calm_others = others & calm
-    sums, each = [], []
-    for step, of_each in waiting(flow, request_s, capacity_s, scenarios):
-        without, alone = np.split(step[2:], 2)
-        sums.append(
-            [
-                others @ step[0],
-                (others * without).sum(axis=1),
-                calm_others @ step[0],
-                (calm_others * alone).sum(axis=1),
-                calm_others @ step[1],
-            ]
-        )
-        each.append(of_each)
-    of_all, without, of_calm, alone, with_calm = np.moveaxis(np.array(sums) * width_s, 1, 0)
-    one_s = np.moveaxis(np.array(each) * width_s, 1, 0)
-    without_one_s, alone_one_s = np.split(one_s[2:], 2)
-    return [
-        (
-            _Question(
-                alone=False,
-                others=others[n],
-                all_s=of_all[:, n],
-                with_s=of_all[:, n],
-                without_s=without[:, n],
-                one_s=np.array([one_s[0], without_one_s[n]]),
-            ),
-            _Question(
-                alone=True,
-                others=calm_others[n],
-                all_s=of_calm[:, n],
-                with_s=alone[:, n],
-                without_s=with_calm[:, n],
-                one_s=np.array([alone_one_s[n], one_s[1]]),
-            ),
-        )
-        for n in range(len(members))
-    ]

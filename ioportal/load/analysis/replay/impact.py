@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 
 from ioportal.load.analysis.impact import WINDOW
-from ioportal.load.analysis.replay.harm import Group, by_queue
+from ioportal.load.analysis.replay.harm import MOST_UNTRACED, Group, by_queue
 from ioportal.load.analysis.replay.seconds import time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from ioportal.load.analysis.replay.demand import Bools, Demand
+    from ioportal.load.analysis.replay.demand import Demand
     from ioportal.load.analysis.replay.harm import Harm, Queue
 
 DEFINITION = (
@@ -86,6 +86,7 @@ def queue_harms(
     members: pl.DataFrame,
     capacity_s: float,
     until: datetime | None = None,
+    untraced: Sequence[tuple[datetime, datetime]] = (),
 ) -> list[QueueHarms]:
     """Return how much less others would have waited without each principal and group, by queue.
 
@@ -94,6 +95,7 @@ def queue_harms(
         members: columns of `load.analysis.impact.MEMBERS`.
         capacity_s: work that the server does in a second, in seconds of an idle server.
         until: end of the known requests; None: all are known. See `harms`.
+        untraced: disjoint intervals whose requests are unknown.
 
     Source: docs/metrics.md, "Impact".
     """
@@ -106,8 +108,18 @@ def queue_harms(
     groups = [group for _, _, group in found]
     return [
         QueueHarms(queue, [(*found[harm.group][:2], harm) for harm in harms])
+        if _untraced_share(demand, queue, untraced) <= MOST_UNTRACED
+        else QueueHarms(queue, [])
         for queue, harms in by_queue(demand, groups, party.to_list(), capacity_s, known)
     ]
+
+
+def _untraced_share(
+    demand: Demand, queue: Queue, untraced: Sequence[tuple[datetime, datetime]]
+) -> float:
+    first, end = (time_of(demand, step) for step in (queue.first, queue.end))
+    unknown = [min(gap[1], end) - max(gap[0], first) for gap in untraced]
+    return sum(max(part / (end - first), 0.0) for part in unknown)
 
 
 def by_window(demand: Demand, parts: list[QueueHarms]) -> pl.DataFrame:
@@ -157,17 +169,15 @@ def _groups(demand: Demand, of_sender: pl.DataFrame) -> Iterator[tuple[str, str,
     least_s = MIN_MINUTE_SHARE * work_s.sum(axis=1)
     for kind, owner in OWNERS.items():
         owners = of_sender[owner].to_numpy()
-        for key, which in _members(of_sender, kind).items():
-            group = work_s[:, which].sum(axis=1)
-            if (group > least_s).any():
-                mine = owners[which][0]
-                own = which if mine is None else owners == mine
-                yield kind, key, Group(which, own | which)
-
-
-def _members(of_sender: pl.DataFrame, kind: str) -> Mapping[str, Bools]:
-    keys = of_sender[kind].to_numpy()
-    return {key: keys == key for key in of_sender[kind].drop_nulls().unique().sort()}
+        known = np.flatnonzero(of_sender[kind].is_not_null())
+        keys, number = np.unique(of_sender[kind].to_numpy()[known].astype(str), return_inverse=True)
+        of_keys = np.array([np.bincount(number, row[known], len(keys)) for row in work_s])
+        for heavy in np.flatnonzero((of_keys > least_s[:, None]).any(axis=0)):
+            which = np.zeros(len(owners), dtype=bool)
+            which[known[number == heavy]] = True
+            mine = owners[which][0]
+            own = which if mine is None else owners == mine
+            yield kind, str(keys[heavy]), Group(which, own | which)
 
 
 def _rows(demand: Demand, harm: Harm, kind: str, key: str) -> pl.DataFrame:

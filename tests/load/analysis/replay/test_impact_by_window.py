@@ -1,5 +1,7 @@
 """Impact of principals and groups of jobs in windows of 10 s."""
 
+from datetime import timedelta
+
 import polars as pl
 import pytest
 
@@ -10,12 +12,12 @@ from tests.load.analysis.replay.test_harm import BACKGROUND, CAPACITY_S, START, 
 STORM = (15_000, 20, 30)
 
 
-def impacts(*senders, members):
+def impacts(*senders, members, untraced=()):
     columns = {name: [None] * len(senders) for name in MEMBERS}
     columns["principal"] = [f"s{n}" for n in range(len(senders))]
     of_jobs = pl.DataFrame(columns | members, MEMBERS)
     requested = demand(*served(*senders))
-    return by_window(requested, queue_harms(requested, of_jobs, CAPACITY_S))
+    return by_window(requested, queue_harms(requested, of_jobs, CAPACITY_S, untraced=untraced))
 
 
 def test_a_group_has_the_impact_of_its_jobs():
@@ -41,6 +43,15 @@ def test_a_group_has_the_impact_of_its_jobs():
     assert (
         sum(us for (_, key), us in by_key.items() if key not in {"alice", "alice:unpack", "p2"}) < 1
     )
+
+
+@pytest.mark.parametrize(("end_s", "is_known"), [(26, True), (35, False)])
+def test_requests_that_were_not_traced_accuse_nobody(end_s, is_known):
+    gap = (START + timedelta(seconds=25), START + timedelta(seconds=end_s))
+
+    rows = impacts(BACKGROUND, STORM, members={"user": ["bob", "alice"]}, untraced=[gap])
+
+    assert rows.filter(key="alice").is_empty() is not is_known
 
 
 def test_windows_are_those_of_the_queue():

@@ -1,0 +1,162 @@
+"""What is asked of the groups in a queue: served with and without them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ioportal.load.analysis.replay.server import waiting
+
+if TYPE_CHECKING:
+    from ioportal.load.analysis.replay.demand import Bools, Floats, Ints
+    from ioportal.load.analysis.replay.server import Flow
+
+MIN_SPARED = 0.2  # of others' waiting
+BUSIER_TIMES = 2.0  # work of another owner / of a group: with more, its waiting is its own doing
+STEADY_TIMES = 1.5  # work / that before the queue: a group with less works as before
+DRAINED = 0.5  # work left, in that of a step: a new queue begins
+
+
+class Groups(NamedTuple):
+    """The large groups of a queue; columns: its active senders, or sums of them.
+
+    Args:
+        members: the senders of each group.
+        others: those whose waiting counts for it.
+        calm: those of no large group; shape (senders,).
+    """
+
+    members: Bools
+    others: Bools
+    calm: Bools
+
+
+def alike_of(groups: Groups, limit: Floats) -> tuple[Ints, Ints]:
+    """Return the first of the senders that no question tells apart, and where each sender is.
+
+    Args:
+        groups: the large groups; columns: senders.
+        limit: requests of each sender at the server; infinite: no limit was reached.
+    """
+    limited = np.where(np.isfinite(limit), np.arange(1, len(limit) + 1), 0)
+    told_apart = np.vstack([*groups, limited])
+    _, first, alike = np.unique(told_apart, axis=1, return_index=True, return_inverse=True)
+    return first, alike
+
+
+def _larger(groups: Groups, work_s: Floats) -> Bools:
+    """Return the senders of groups with more than `BUSIER_TIMES` the work of each group.
+
+    A wide group has them only if it has much work of its own.
+    """
+    members, _, calm = groups
+    work = members @ work_s
+    is_larger = work > BUSIER_TIMES * work[:, None]
+    is_apart = (members.astype(int) @ members.T) == 0
+    larger: Bools = ((is_larger & is_apart).astype(int) @ (members & ~calm)) > 0
+    return larger
+
+
+class Question(NamedTuple):
+    """What a group adds to the waiting of some others; arrays by step of the queue.
+
+    Args:
+        alone: see `Curves`.
+        others: the active senders whose waiting counts.
+        all_s: their waiting with all senders, by the replay.
+        with_s: the same with the group.
+        without_s: without it.
+        one_s: how long a request waits, with and without it.
+    """
+
+    alone: bool
+    others: Bools
+    all_s: Floats
+    with_s: Floats
+    without_s: Floats
+    one_s: Floats
+
+    def spared_s(self, measured_s: Floats, since: int, most: float) -> Floats:
+        """Return the part of their waiting that the others would have been spared, by step.
+
+        It is 0 for a bystander. A replay shows how large the part is, not when: it is the same in
+        all steps.
+
+        Args:
+            measured_s: measured waiting of the active senders, by step.
+            since: the step of the group's first work.
+            most: largest ratio of measured and replayed waiting.
+        """
+        waited_s: Floats = measured_s[since:, self.others].sum(axis=1)
+        with_s, without_s = self.with_s[since:].sum(), self.without_s[since:].sum()
+        spared_s = with_s - without_s
+        if spared_s <= 0 or spared_s < MIN_SPARED * with_s or not waited_s.any():
+            return np.zeros_like(waited_s)
+        scale = min(waited_s.sum() / self.all_s[since:].sum(), most)
+        part: float = spared_s * scale / waited_s.sum()
+        return part * waited_s
+
+
+def questions_of(
+    flow: Flow,
+    request_s: Floats,
+    groups: Groups,
+    *,
+    capacity_s: float,
+    width_s: float,
+    is_steady: Bools,
+) -> list[tuple[Question, Question]]:
+    """Replay a queue, and return what can be asked of each group.
+
+    Args:
+        flow: the work of the active senders in the queue.
+        request_s: work of a request of each.
+        groups: the large groups.
+        capacity_s: work of the server in a step.
+        width_s: width of a step.
+        is_steady: whether each group works as much as before the queue.
+    """
+    members, others, calm = groups
+    everyone = np.ones((1, len(calm)), dtype=bool)
+    small = ~_larger(groups, flow.work_s.sum(axis=0))
+    scenarios = np.concatenate([everyone, calm[None], ~members, calm | members, small])
+    calm_others = others & calm
+    sums, each = [], []
+    for step, of_each in waiting(flow, request_s, capacity_s, scenarios):
+        without, alone = np.split(step[2 : -len(members)], 2)
+        sums.append(
+            [
+                others @ step[0],
+                (others * without).sum(axis=1),
+                calm_others @ step[0],
+                (calm_others * alone).sum(axis=1),
+                calm_others @ step[1],
+            ]
+        )
+        each.append(of_each)
+    of_all, without, of_calm, alone, with_calm = np.moveaxis(np.array(sums) * width_s, 1, 0)
+    one_s = np.moveaxis(np.array(each) * width_s, 1, 0)
+    without_one_s, alone_one_s, small_one_s = np.split(one_s[2:], 3)
+    is_bystander = is_steady & (small_one_s.max(axis=1) < DRAINED * width_s)
+    return [
+        (
+            Question(
+                alone=False,
+                others=others[n],
+                all_s=of_all[:, n],
+                with_s=of_all[:, n],
+                without_s=of_all[:, n] if is_bystander[n] else without[:, n],
+                one_s=np.array([one_s[0], without_one_s[n]]),
+            ),
+            Question(
+                alone=True,
+                others=calm_others[n],
+                all_s=of_calm[:, n],
+                with_s=alone[:, n],
+                without_s=with_calm[:, n],
+                one_s=np.array([alone_one_s[n], one_s[1]]),
+            ),
+        )
+        for n in range(len(members))
+    ]
