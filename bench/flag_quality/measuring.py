@@ -1,9 +1,13 @@
-"""Measures the quality of the flags over some seeds, and reports it."""
+"""Measures the quality of the flags over some seeds, and reports it.
+
+The scores of a set are kept until the next commit: a run that was stopped continues.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 import tempfile
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import django
 from django.conf import settings
+from pydantic import TypeAdapter
 
 from bench import portal
 from bench.figures import say
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _RESULT = settings.BASE_DIR / "var" / "flag-quality.json"
+_KEPT = settings.BASE_DIR / "var" / "flag-quality"  # a folder by commit
+_SCORES = TypeAdapter(Scores)
 _MODES = {
     "overall": Inputs(),
     "no_traces": Inputs(traces=False),
@@ -38,6 +45,8 @@ _DATABASE = f"ioportal_flag_quality_{os.getpid()}"
 def measure(seeds: Sequence[int]) -> None:
     """Write, load and compare the labelled sets of some seeds."""
     results: dict[str, list[Scores]] = {mode: [] for mode in _MODES}
+    kept = _KEPT / _commit()
+    kept.mkdir(parents=True, exist_ok=True)
     os.environ["POLARS_MAX_THREADS"] = "1"  # of the processes: frames are small, cores are few
     with (
         portal.empty_database(_DATABASE) as template,
@@ -48,7 +57,7 @@ def measure(seeds: Sequence[int]) -> None:
         ThreadPoolExecutor(_AT_ONCE) as threads,
     ):
         portal.refuse_connections(template)
-        of_seed = partial(_of_seed, processes, template)
+        of_seed = partial(_of_seed, processes, template, kept)
         for n, of_modes in enumerate(threads.map(of_seed, seeds), start=1):
             for mode, result in of_modes.items():
                 results[mode].append(result)
@@ -57,21 +66,30 @@ def measure(seeds: Sequence[int]) -> None:
         _show(mode, summary(sets))
 
 
-def _of_seed(processes: Executor, template: str, seed: int) -> dict[str, Scores]:
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "labelled"
-        say(f"seed {seed}: writing the labelled set")
-        processes.submit(labelled_set.write, folder, seed=seed).result()
-        truth = json.loads((folder / "truth.json").read_text())
-        say(f"seed {seed}: loading it with all inputs and with fewer")
-        running = {
-            mode: processes.submit(feed.named, folder, truth, template, inputs)
-            for mode, inputs in _MODES.items()
-        }
-        named = {mode: run.result() for mode, run in running.items()}
-        results = {mode: scores(truth, each.flags, each.observed) for mode, each in named.items()}
-        say(f"seed {seed}: done")
-        return results
+def _of_seed(processes: Executor, template: str, kept: Path, seed: int) -> dict[str, Scores]:
+    files = {mode: kept / f"{seed}-{mode}.json" for mode in _MODES}
+    missing = [mode for mode, path in files.items() if not path.exists()]
+    if missing:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch) / "labelled"
+            say(f"seed {seed}: writing the labelled set")
+            processes.submit(labelled_set.write, folder, seed=seed).result()
+            truth = json.loads((folder / "truth.json").read_text())
+            say(f"seed {seed}: loading it with all inputs and with fewer")
+            running = {
+                mode: processes.submit(feed.named, folder, truth, template, _MODES[mode])
+                for mode in missing
+            }
+            for mode, run in running.items():
+                found = scores(truth, run.result().flags, run.result().observed)
+                files[mode].write_bytes(_SCORES.dump_json(found))
+    say(f"seed {seed}: done")
+    return {mode: _SCORES.validate_json(path.read_bytes()) for mode, path in files.items()}
+
+
+def _commit() -> str:
+    asked = ["git", "rev-parse", "HEAD"]
+    return subprocess.check_output(asked, cwd=settings.BASE_DIR, text=True).strip()
 
 
 def _save(seeds: Sequence[int], results: dict[str, list[Scores]]) -> None:
