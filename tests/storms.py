@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from ioportal.load.models import PinnedBaseline
+from ioportal.site.models import Server, Service
 from tests.logs import GETATTR, at, rpc
 
 STORM = ("12:02", "12:02:20")  # the slow seconds, by time of arrival
@@ -59,3 +61,11 @@ def overload():
         us = (20_000, (free - arrival) // timedelta(microseconds=1))
         lines.append((free, rpc(free, nid, GETATTR, job=job, us=us)))
     return lines
+
+
+def pin_baseline():
+    """Pin the usual time of the requests of `overload`."""
+    PinnedBaseline.objects.create(
+        server=Server.objects.get(name="mds1"), service=Service.objects.get(), opcode=GETATTR,
+        baseline_us=20_000, since=at("12:00"),
+    )  # fmt: skip

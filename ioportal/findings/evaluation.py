@@ -28,6 +28,7 @@ from ioportal.findings import (
     load_evidence,
     reassignment,
 )
+from ioportal.findings.claims import without_claims
 from ioportal.findings.group_evidence import Groups
 from ioportal.findings.harm import with_harm
 from ioportal.findings.models import Flag
@@ -150,7 +151,7 @@ def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
     """
     if subjects.frame.is_empty():
         return
-    subjects = replace(subjects, frame=with_harm(subjects.frame))
+    subjects = without_claims(replace(subjects, frame=with_harm(subjects.frame)))
     subjects = _with_flagged_harm(subjects, set())
     flags = lifecycle.lock_current(subjects.kind, subjects.frame)
     changes = lifecycle.Changes()

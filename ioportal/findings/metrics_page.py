@@ -274,6 +274,9 @@ does not count. No user waits for pings, which clients send automatically, nor f
 jobs (system daemons, log-in nodes, requests without a job id): their extra waiting is stored apart,
 and pages and mails show it apart. Pages call impact *extra wait of others*. *Wait above usual* is
 another figure: the excess of the time of requests over the usual time, whoever caused it.
+Requests with a job's id from a node that jobs of several owners share are the job's load *by job id
+alone*, unless the id has the owner's user id or, in estimates, the job's other nodes sent as many.
+They cause no impact of the job or its groups, because every job on the node can send them.
 
 On a traced server impact is *measured*. The impact analysis of a range and an incident list its
 queues. The page of a queue shows by second how long requests waited, with and without a group.

@@ -28,7 +28,7 @@ COLUMNS = (
 )
 _KINDS = {**dict(Principal.choices), **dict(JobGroup.Kind.choices)}
 _PREFIXES: dict[int, str] = {
-    Principal.JOB: "job ",
+    **dict.fromkeys((Principal.JOB, Principal.CLAIMED), "job "),
     JobGroup.Kind.USER: "jobs of ",
     JobGroup.Kind.PROJECT: "jobs of project ",
 }

@@ -57,16 +57,19 @@ _UNATTRIBUTED = f"{Principal.UNATTRIBUTED.value}:0"
 _SERVICES = "mdt"  # prefix of the services that handle metadata operations
 
 _WITH_TIME, _TIME = timed_operations("w")
-# Nodes of several jobs may send the operations of each job on a node that others share with it.
+# Nodes of several jobs may send the operations of each job on a node that others share with it. If
+# these are of another owner, only a user id in the job id proves who sent them.
 _LOADS = sql.SQL("""
 WITH active AS MATERIALIZED (
-    SELECT a.node_id, j.id AS job_id, tstzrange(j.started_at, j.ended_at, '[]') AS run
+    SELECT a.node_id, j.id AS job_id, j.owner, tstzrange(j.started_at, j.ended_at, '[]') AS run
     FROM jobs_job j JOIN jobs_allocation a ON a.job_id = j.id
     WHERE j.started_at IS NOT NULL
         AND tstzrange(j.started_at, j.ended_at) && tstzrange(%(earliest)s, %(latest)s)
 ),
 shared AS MATERIALIZED (
-    SELECT one.job_id, range_agg(other.run) AS times
+    SELECT one.job_id, range_agg(other.run) AS times,
+        range_agg(other.run) FILTER (WHERE other.owner <> one.owner OR other.owner = '')
+            AS with_others
     FROM active one JOIN active other
         ON other.node_id = one.node_id AND other.job_id <> one.job_id
     GROUP BY 1
@@ -74,10 +77,19 @@ shared AS MATERIALIZED (
 SELECT w.start, w."end", w.kind || ':' || CASE w.kind
         WHEN %(JOB)s THEN w.job_id WHEN %(PROCESS)s THEN w.source_job_id ELSE 0
     END,
-    CASE w.kind WHEN %(JOB)s THEN 'job' ELSE 'process' END,
+    CASE
+        WHEN w.kind <> %(JOB)s THEN 'process'
+        WHEN shared.with_others && tstzrange(w.start, w."end", '[]') AND NOT EXISTS (
+            SELECT FROM site_sourcejobid s
+            JOIN site_useraccount u ON u.uid = s.uid AND s.uid > 0
+            JOIN jobs_job j ON j.owner = u.name
+            WHERE s.id = w.source_job_id AND j.id = w.job_id
+        ) THEN 'claim'
+        ELSE 'job'
+    END,
     sum({operations})::float8,
     CASE WHEN sum({with_time}) = sum({operations}) THEN sum({time})::float8 END
-FROM telemetry_iowindow w
+FROM telemetry_iowindow w LEFT JOIN shared ON w.kind = %(JOB)s AND shared.job_id = w.job_id
 WHERE w.target_id = ANY(%(targets)s) AND w.start >= %(earliest)s AND w.start < %(until)s
     AND w."end" > %(since)s AND w."end" > w.start AND w.basis <> %(TOTAL)s
 GROUP BY 1, 2, 3, 4 HAVING sum({operations}) > 0
@@ -175,7 +187,10 @@ class Estimate:
     def _windows(self, start: datetime, end: datetime) -> pl.DataFrame:
         around = start - _EVIDENCE, end + _EVIDENCE
         loads = impact_estimate.by_nodes(
-            _loads(self._mdts, *around), _exports_observed(self._mdts, *around), _UNATTRIBUTED
+            _loads(self._mdts, *around),
+            _exports_observed(self._mdts, *around),
+            unattributed=_UNATTRIBUTED,
+            claim=principal_windows.CLAIM,
         )
         return impact_estimate.windows(self._server, self._waits, loads, (start, end))
 

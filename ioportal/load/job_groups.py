@@ -62,7 +62,8 @@ def members(job_ids: Collection[int]) -> pl.DataFrame:
         cursor.execute(_MEMBERS, [list(job_ids)])
         columns = dict.fromkeys(("principal", "owner", "project", "name"), pl.String())
         jobs = pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
-    return jobs.select("principal", **keys(), source=pl.lit(None, pl.String)).select(*MEMBERS)
+    none = {"source": pl.lit(None, pl.String), "is_claim": pl.lit(value=False)}
+    return jobs.select("principal", **keys(), **none).select(*MEMBERS)
 
 
 def keys() -> dict[str, pl.Expr]:

@@ -112,9 +112,10 @@ def _named(shares: pl.DataFrame, windows: pl.DataFrame) -> Iterator[Share]:
     large = parts.filter(pl.col("share") >= MIN_SHARE).sort("share", "principal", descending=True)
     named = set(large["principal"])
     groups: list[tuple[str, str, float]] = []
+    proven = parts.filter(~pl.col("is_claim").fill_null(value=False))
     for kind in map(str, GROUPS):  # from narrow to wide
         of_kind = (
-            parts.drop_nulls(kind)
+            proven.drop_nulls(kind)
             .group_by(kind)
             .agg(
                 pl.sum("share"),

@@ -10,7 +10,7 @@ from psycopg import sql
 from ioportal.load import job_groups
 from ioportal.load.analysis.impact import WINDOWS
 from ioportal.telemetry.copy import read_frame
-from ioportal.telemetry.models import Principal
+from ioportal.telemetry.models import Method, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 _OF_PRINCIPALS = sql.SQL("""
 SELECT start, server_id, service_id, opcode,
-    CASE kind WHEN %(CONTRADICTED)s THEN %(HOST)s ELSE kind END,
+    CASE
+        WHEN kind = %(CONTRADICTED)s THEN %(HOST)s
+        WHEN kind = %(JOB)s AND method = %(JOB_ID_SHARED)s THEN %(CLAIMED)s
+        ELSE kind
+    END,
     CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id
         WHEN %(HOST)s THEN nid_id WHEN %(CONTRADICTED)s THEN nid_id ELSE 0 END,
     timed, service_us_sum, total_us_sum
@@ -36,12 +40,15 @@ _COLUMNS = {
 
 # The name of a principal in replays, of columns kind and key.
 NAME = pl.concat_str("kind", pl.lit(":"), "key").alias("principal")
+# The principal of what a job's id claims, of the column principal with the job's.
+CLAIM = pl.col("principal").str.replace(f"^{Principal.JOB.value}:", f"{Principal.CLAIMED.value}:")
 
 
 def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.DataFrame:
     """Return the windows of servers that start in [start, end), by principal."""
     kinds = {kind.name: kind.value for kind in Principal}
     values: dict[str, Any] = {**kinds, "servers": list(server_ids), "start": start, "end": end}
+    values["JOB_ID_SHARED"] = Method.JOB_ID_SHARED.value
     rows = read_frame(_OF_PRINCIPALS, _COLUMNS, values)
     return rows.with_columns(NAME).select(pl.col(name).cast(kind) for name, kind in WINDOWS.items())
 
@@ -52,12 +59,16 @@ def members(windows: pl.DataFrame) -> pl.DataFrame:
     The names of processes are all of one source, because any process can change its name.
     """
     names = windows["principal"].unique()
-    keys = map(principal_key, names)
-    jobs = job_groups.members([key for kind, key in keys if kind == Principal.JOB])
+    keys = list(map(principal_key, names))
+    jobs, claimed = (
+        job_groups.members([key for kind, key in keys if kind == wanted])
+        for wanted in (Principal.JOB, Principal.CLAIMED)
+    )
+    claims = claimed.with_columns(CLAIM, is_claim=pl.lit(value=True))
     is_process = names.str.starts_with(f"{Principal.PROCESS.value}:")
     processes = names.filter(is_process).to_frame("principal")
     source = pl.lit(str(Principal.PROCESS.value))
-    return pl.concat([jobs, processes.with_columns(source=source)], how="diagonal")
+    return pl.concat([jobs, claims, processes.with_columns(source=source)], how="diagonal")
 
 
 def principal_name(principal: PrincipalKey) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -59,13 +59,15 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
     """
     keys = {
         kind: [key for principal, key in ranked if principal == kind]
-        for kind in (Principal.JOB, Principal.PROCESS, *HOSTS)
+        for kind in (Principal.JOB, Principal.CLAIMED, Principal.PROCESS, *HOSTS)
     }
     jobs = keys[Principal.JOB]
     if by != BYS[0]:
         names = _groups(jobs, user, by)
     else:
         names = _jobs(jobs[:_NAMED] if user.is_staff else jobs, user)
+    for (_, key), name in _jobs(keys[Principal.CLAIMED][:_NAMED], user).items():
+        names[int(Principal.CLAIMED), key] = replace(name, text=f"{name.text}, by job id alone")
     processes = process_names_of(keys[Principal.PROCESS][:_NAMED])
     names |= {
         (Principal.PROCESS, key): name

@@ -5,11 +5,9 @@ from django.utils import timezone
 
 from ioportal.findings import observation
 from ioportal.findings.models import Case, Flag
-from ioportal.load.models import PinnedBaseline
-from ioportal.site.models import Server, Service
 from tests import loading
-from tests.logs import GETATTR, Run, at, sacct
-from tests.storms import overload
+from tests.logs import Run, at, sacct
+from tests.storms import overload, pin_baseline
 from tests.web.reading import words_of
 
 pytestmark = pytest.mark.usefixtures("sources")
@@ -42,10 +40,7 @@ def at_time(monkeypatch, logs, ingest, follow, attribution):
         loading.evaluate()
 
     go("12:02")
-    PinnedBaseline.objects.create(
-        server=Server.objects.get(name="mds1"), service=Service.objects.get(), opcode=GETATTR,
-        baseline_us=20_000, since=at("12:00"),
-    )  # fmt: skip
+    pin_baseline()
     return go
 
 

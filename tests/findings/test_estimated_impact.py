@@ -12,7 +12,7 @@ from ioportal.jobs.models import Job, JobStatistics
 from ioportal.load import impact_estimates
 from ioportal.load.analysis.impact import BASELINES
 from ioportal.load.models import PinnedBaseline
-from ioportal.site.models import Filesystem, Nid, Server, Service, Target
+from ioportal.site.models import Filesystem, Nid, Server, Service, SourceJobId, Target, UserAccount
 from ioportal.telemetry.models import Coverage, HostWindow, ImpactWindow, Principal
 from ioportal.telemetry.stage_runs import drain
 from tests import loading, untraced
@@ -145,7 +145,27 @@ def test_nodes_of_several_jobs_send_for_jobs_on_shared_nodes_only(flags):
     assert not is_blamed()
     other = Job.objects.get(batch_id=BYSTANDER)
     other.allocations.create(node=storm.allocations.get().node)
+    assert not is_blamed()  # its owner may have sent them with the storm's id
+    Job.objects.filter(pk=other.pk).update(owner=storm.owner)
     assert is_blamed()
+
+
+def test_a_claim_on_nodes_of_several_owners_accuses_only_with_a_user_id(flags):
+    storm = Job.objects.get(batch_id=STORM)
+    node = storm.allocations.get().node
+    Job.objects.get(batch_id=BYSTANDER).allocations.create(node=node)
+    mdt = Target.objects.get(name=untraced.MDT)
+
+    def accused():
+        impact_marks.mark_targets([mdt.pk], at("12:00"), at("12:04"))
+        impact_flags()
+        found = ImpactWindow.objects.filter(start__lt=at("12:04"))
+        return {kind for (kind,) in found.values_list("kind").distinct()}
+
+    assert accused() == set()
+    UserAccount.objects.update_or_create(name=storm.owner, defaults={"uid": 1001})
+    SourceJobId.objects.filter(text=STORM).update(uid=1001)
+    assert Principal.JOB in accused()
 
 
 def test_exports_are_awaited_where_job_ids_have_no_user_id(flags):

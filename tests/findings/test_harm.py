@@ -5,11 +5,15 @@ import polars as pl
 import pytest
 
 from ioportal.findings import evaluation
+from ioportal.findings.claims import without_claims
+from ioportal.findings.evidence import Evidence
 from ioportal.findings.harm import with_harm
 from ioportal.findings.models import Case, Flag, JobEvidence
 from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
+from ioportal.rules.rule import Subject
 from ioportal.site.models import Cluster, Filesystem
 from ioportal.telemetry.stage_runs import drain
+from tests import loading
 from tests.logs import Run, at, rpc
 
 pytestmark = pytest.mark.usefixtures("module_site")
@@ -41,6 +45,34 @@ def test_a_harmless_job_gets_a_notice_which_needs_no_triage(flag):
 def test_a_large_load_of_unknown_harm_is_a_warning(flag, traced_from):
     assert flag(traced_from).severity == Flag.Severity.WARNING
     assert Case.objects.to_triage().filter(rule=TOO_MANY[0]).exists()
+
+
+@pytest.mark.parametrize(
+    ("user", "severity"), [("mallory", Flag.Severity.NOTICE), ("alice", Flag.Severity.WARNING)]
+)
+def test_a_large_load_that_others_on_the_node_may_have_sent_is_a_notice(flag, jobs, user, severity):
+    jobs(Run("80", nodes="n1", user=user, start="12:10", end="12:20"))
+
+    assert flag(None).severity == severity
+
+
+def test_unknown_harm_of_a_group_is_of_the_jobs_that_are_proven(jobs):
+    jobs(Run("77", nodes="n1"), Run("80", nodes="n1", user="mallory"), Run("81", nodes="n2"))
+    loading.evaluate()
+    statistics = JobStatistics.objects.filter(job__owner="alice")
+    statistics.update(quality="good", metadata_operations=3_000_000)
+    columns = {"hour_operations": pl.Float64, "capacity_per_s": pl.Float64, "harm_s": pl.Float64}
+    row = {"subject": "alice", "until": at("12:30"), "capacity_is_registered": True}
+    row |= dict.fromkeys(columns)
+    row |= {"hour_operations": 0.3 * 5_000 * 3_600, "capacity_per_s": 5_000.0}
+    frame = pl.DataFrame([row], schema_overrides=columns)
+
+    def harm_s():
+        return without_claims(Evidence(Subject.USER, frame)).frame["harm_s"].to_list()
+
+    assert harm_s() == [0]
+    statistics.filter(job__batch_id="81").update(metadata_operations=6_000_001)
+    assert harm_s() == [None]
 
 
 def test_a_warning_of_unknown_harm_falls_when_the_harm_is_known(flag, logs, ingest, read, evaluate):

@@ -133,13 +133,29 @@ def test_the_next_job_on_a_node_gets_ids_of_the_previous_one(logs, ingest, trace
     assert methods() == {("78", Method.CONTRADICTED_ID): 1}
 
 
-@pytest.mark.usefixtures("site")
-def test_a_shared_node_verifies_no_job(logs, ingest, trace, methods):
-    runs = (ALICE, Run("78", nodes="n1", user="mallory"))
+@pytest.mark.parametrize(
+    ("user", "start", "job_id", "method"),
+    [
+        ("alice", "12:00", "77", Method.JOB_ID),
+        ("mallory", "12:00", "77", Method.JOB_ID_SHARED),
+        ("mallory", "12:10:05", "77", Method.JOB_ID_SHARED),
+        ("mallory", "12:11", "77", Method.JOB_ID_NODE),
+        ("mallory", "12:00", "77:1001", Method.JOB_ID_NODE),
+        ("mallory", "12:00", "77:0", Method.JOB_ID_SHARED),
+    ],
+    ids=["own node", "shared", "shared for seconds", "shared later", "with user id", "as root"],
+)
+def test_a_shared_node_verifies_no_job(
+    register, logs, ingest, trace, methods, user, start, job_id, method
+):
+    register(SITE)
+    if ":" in job_id:
+        register(JOB_AND_USER)
+    runs = (ALICE, Run("78", nodes="n1", user=user, start=start))
     ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
-    trace(("12:10", "1@gni", "77"))
+    trace(("12:10:01", "1@gni", job_id), ("12:10:08", "1@gni", job_id))
 
-    assert methods() == {("77", Method.JOB_ID): 1}
+    assert methods() == {("77", method): 2}
 
 
 @pytest.mark.usefixtures("site")

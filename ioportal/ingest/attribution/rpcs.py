@@ -47,44 +47,51 @@ WHERE i.id IN (
 """
 
 # The allocations of the node of each NID: `since` lists the times at which a job starts or ends
-# on the node, `jobs` and `job_ids` the number and the sum of ids of the jobs from each time on.
+# on the node, `jobs` and `job_ids` the number and the sum of ids of the jobs from each time on, and
+# `shared` whether these are of several owners: then the squares of their numbers add up to more.
 _HOLDERS = """
 CREATE TEMP TABLE attribution_holders ON COMMIT DROP AS
 WITH active AS MATERIALIZED (
-    SELECT id, started_at, ended_at
+    SELECT id, started_at, ended_at,
+        dense_rank() OVER (ORDER BY owner, CASE owner WHEN '' THEN id END) AS owner
     FROM jobs_job
     WHERE started_at IS NOT NULL
         AND tstzrange(started_at, ended_at) && tstzrange(%(start)s, %(end)s)
 ),
 held AS MATERIALIZED (
-    SELECT a.node_id, j.id AS job_id, j.started_at, j.ended_at
+    SELECT a.node_id, j.id AS job_id, j.owner, j.started_at, j.ended_at
     FROM active j JOIN jobs_allocation a ON a.job_id = j.id
     WHERE a.node_id IN (SELECT node_id FROM attribution_nids)
 ),
 changes AS (
-    SELECT node_id, at, sum(jobs) AS jobs, sum(job_id) AS job_id
+    SELECT node_id, at, sum(jobs) AS jobs, sum(jobs * job_id) AS job_id,
+        sum(jobs * owner) AS owner, sum(jobs * owner * owner) AS squares
     FROM (
-        SELECT node_id, started_at AS at, 1 AS jobs, job_id FROM held
+        SELECT node_id, started_at AS at, 1 AS jobs, job_id, owner FROM held
         UNION ALL
-        SELECT node_id, ended_at, -1, -job_id FROM held WHERE ended_at IS NOT NULL
+        SELECT node_id, ended_at, -1, job_id, owner FROM held WHERE ended_at IS NOT NULL
         UNION ALL
-        SELECT DISTINCT node_id, timestamptz '-infinity', 0, 0 FROM held
+        SELECT DISTINCT node_id, timestamptz '-infinity', 0, 0, 0 FROM held
     ) events
     GROUP BY node_id, at
 ),
 slots AS (
-    SELECT node_id, at, sum(jobs) OVER so_far AS jobs, sum(job_id) OVER so_far AS job_id
+    SELECT node_id, at, sum(jobs) OVER so_far AS jobs, sum(job_id) OVER so_far AS job_id,
+        sum(owner) OVER so_far AS owner, sum(squares) OVER so_far AS squares
     FROM changes
     WINDOW so_far AS (PARTITION BY node_id ORDER BY at)
 ),
 nodes AS (
     SELECT node_id, array_agg(at ORDER BY at) AS since,
         array_agg(jobs::integer ORDER BY at) AS jobs,
-        array_agg(job_id::bigint ORDER BY at) AS job_ids
+        array_agg(job_id::bigint ORDER BY at) AS job_ids,
+        CASE WHEN bool_or(jobs * squares > owner * owner)
+            THEN array_agg(jobs * squares > owner * owner ORDER BY at)
+        END AS shared
     FROM slots
     GROUP BY node_id
 )
-SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids
+SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids, n.shared
 FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
 """
 
@@ -188,6 +195,9 @@ WITH claiming AS (
         h.jobs[width_bucket(w.first, h.since)] AS jobs,
         h.job_ids[width_bucket(w.first, h.since)] AS job_id,
         coalesce(h.since[width_bucket(w.first, h.since) + 1], 'infinity') AS until,
+        -- At any time from the first to the last record.
+        true = ANY(h.shared[width_bucket(w.first, h.since):width_bucket(w.last, h.since)])
+            AS shared,
         n.source_job_id IS NOT NULL AS named,
         coalesce(c.jobs, n.jobs[width_bucket(w.start, n.starts)]) AS named_jobs,
         coalesce(c.job_id, n.job_ids[width_bucket(w.start, n.starts)]) AS named_job_id,
@@ -210,12 +220,13 @@ WITH claiming AS (
 candidates AS (
     SELECT w.*, k.job_id IS NOT NULL AS claims_holder,
         -- The node of a job that is over may be another job's now. With several jobs, it proves
-        -- nothing.
+        -- nothing, and anybody there can send the id of another owner's job.
         CASE
             WHEN strength = 3 AND over AND jobs > 0 THEN -1
             WHEN strength = 3 AND jobs > 1 THEN 1
             ELSE strength
-        END AS claim
+        END AS claim,
+        strength = 3 AND shared AS claimed_on_shared_node
     FROM claiming w
     LEFT JOIN (SELECT DISTINCT source_job_id, start, job_id FROM attribution_claimed) k
         ON k.source_job_id = w.source_job_id AND k.start = w.start AND k.job_id = w.job_id
@@ -257,6 +268,7 @@ SELECT start, segment_id, server_id, service_id, opcode, kind,
         AS principal_nid,
     CASE
         WHEN kind <> %(JOB)s THEN %(BY_NONE)s
+        WHEN claim > 0 AND claimed_on_shared_node THEN %(JOB_ID_SHARED)s
         WHEN claim > 0 THEN (%(METHODS)s::smallint[])[claim]
         WHEN contradicted THEN %(CONTRADICTED_ID)s
         WHEN source_job_id <> 0 THEN %(BY_NODE_PROCESS)s
@@ -280,7 +292,11 @@ GROUP BY start, segment_id, server_id, service_id, opcode, kind,
 _SENDERS = f"""{_KINDS}
 SELECT start, service_id, opcode, source_job_id,
     CASE WHEN source_job_id = 0 THEN nid_id ELSE 0 END,
-    CASE kind WHEN %(CONTRADICTED)s THEN %(HOST)s ELSE kind END AS principal_kind,
+    CASE
+        WHEN kind = %(CONTRADICTED)s THEN %(HOST)s
+        WHEN kind = %(JOB)s AND claim > 0 AND claimed_on_shared_node THEN %(CLAIMED)s
+        ELSE kind
+    END AS principal_kind,
     CASE
         WHEN kind = %(JOB)s THEN matched_job_id
         WHEN kind = %(PROCESS)s THEN source_job_id
@@ -309,7 +325,7 @@ _CLEAR_JOBS = """
 DELETE FROM telemetry_attributedrpc
 WHERE start >= %(start)s AND start < %(end)s AND (
     job_id <> 0 AND job_id = ANY(%(jobs)s) AND method IN (%(BY_NODE)s, %(BY_NODE_PROCESS)s)
-    OR job_id <> 0 AND job_id = ANY(%(namesakes)s) AND method = ANY(%(METHODS)s)
+    OR job_id <> 0 AND job_id = ANY(%(namesakes)s) AND method = ANY(%(BY_JOB_ID)s)
     OR nid_id <> 0 AND nid_id = ANY(%(nids)s)
     OR source_job_id <> 0 AND source_job_id = ANY(%(source_job_ids)s)
         AND kind <> %(PROCESS)s
@@ -324,7 +340,9 @@ _CONSTANTS: dict[str, Any] = {
     "BY_NODE": Method.NODE.value,
     "BY_NODE_PROCESS": Method.NODE_PROCESS.value,
     "CONTRADICTED_ID": Method.CONTRADICTED_ID.value,
+    "JOB_ID_SHARED": Method.JOB_ID_SHARED.value,
     "METHODS": list(_METHODS),
+    "BY_JOB_ID": [*_METHODS, Method.JOB_ID_SHARED],
 }
 
 

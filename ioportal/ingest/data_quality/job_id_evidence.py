@@ -20,7 +20,7 @@ _OF_RPCS = """
 SELECT sum(count)::float8,
     sum(count) FILTER (WHERE method = ANY(%(by_node)s))::float8,
     sum(count) FILTER (WHERE method = %(by_uid)s)::float8,
-    sum(count) FILTER (WHERE method = %(unverified)s)::float8,
+    sum(count) FILTER (WHERE method = ANY(%(unverified)s))::float8,
     sum(count) FILTER (WHERE kind = %(CONTRADICTED)s OR method = %(contradicted_id)s)::float8
 FROM telemetry_attributedrpc
 WHERE start >= %(since)s AND start < %(now)s AND kind IN (%(JOB)s, %(CONTRADICTED)s)
@@ -72,7 +72,7 @@ def job_id_evidence(now: datetime) -> list[JobIdEvidence]:
         **{kind.name: kind.value for kind in (Principal.JOB, Principal.CONTRADICTED)},
         "by_node": [Method.NODE, Method.NODE_PROCESS, Method.JOB_ID_NODE],
         "by_uid": Method.JOB_ID_UID,
-        "unverified": Method.JOB_ID,
+        "unverified": [Method.JOB_ID, Method.JOB_ID_SHARED],
         "contradicted_id": Method.CONTRADICTED_ID,
         "now": now,
     }

@@ -37,6 +37,7 @@ MEMBERS = {
     "principal": pl.String(),
     **dict.fromkeys(GROUPS, pl.String()),
     "source": pl.String(),
+    "is_claim": pl.Boolean(),  # other owners' jobs may have sent it: no load of a group
 }
 BASELINES = {
     "server": pl.Int64(),

@@ -91,7 +91,11 @@ def times(
 
 
 def by_nodes(
-    loads: pl.DataFrame, observed: Sequence[tuple[datetime, datetime]], unattributed: str
+    loads: pl.DataFrame,
+    observed: Sequence[tuple[datetime, datetime]],
+    *,
+    unattributed: str,
+    claim: pl.Expr,
 ) -> pl.DataFrame:
     """Return the loads of jobs that their nodes confirm: columns of `LOADS`.
 
@@ -101,22 +105,27 @@ def by_nodes(
     their job's id are the job's, too.
 
     Args:
-        loads: counted by job (with its id), process (with another id), host, node (of a job), new
+        loads: counted by job (with its id), claim (with its id, which jobs of other owners on its
+            nodes may have sent, too), process (with another id), host, node (of a job), new
             node (its operations until its first poll, or of nodes that may be the job's) or unclear
             (clients that may send those of any job).
         observed: intervals in which nodes were counted.
         unattributed: the principal of the operations of others.
+        claim: the principal of claims that the job's own nodes do not prove, by the job's.
     """
     counted_by, operations = pl.col("counted_by"), pl.col("operations")
     processes, hosts = (loads.filter(counted_by == kind) for kind in ("process", "host"))
+    is_claim = counted_by == "claim"
+    with_ids = loads.filter(is_claim | (counted_by == "job"))
     if not observed:
-        return pl.concat([loads.filter(counted_by == "job"), _by_sender(processes, hosts)])
+        named = with_ids.with_columns(pl.when(is_claim).then(claim).otherwise("principal"))
+        return pl.concat([named, _by_sender(processes, hosts)])
     during = pl.concat(_spread(loads, ("operations",), span) for span in observed)
     unclear = during.filter(counted_by == "unclear")["operations"].sum()
     of_jobs = (
         during.group_by("principal")
         .agg(
-            claimed=operations.filter(counted_by == "job").sum(),
+            claimed=operations.filter(is_claim | (counted_by == "job")).sum(),
             sent=operations.filter(counted_by == "node").sum(),
             sent_at_most=operations.filter(counted_by.is_in(["node", "new node"])).sum(),
         )
@@ -127,18 +136,22 @@ def by_nodes(
             )
             .then(pl.col("sent_at_most") / pl.col("claimed"))
             .otherwise(1.0),
+            proven=(pl.col("sent") / pl.col("claimed")).clip(upper_bound=1),
             unclaimed=pl.when(pl.col("sent") > CONTRADICTION * pl.col("claimed"))
             .then(1 - pl.col("claimed") / pl.col("sent"))
             .otherwise(0.0),
         )
     )
-    jobs = loads.filter(counted_by == "job").join(of_jobs, on="principal", how="left")
+    jobs = with_ids.join(of_jobs, on="principal", how="left")
     confirmed = pl.col("confirmed").fill_null(1.0)
+    by_own_nodes = pl.min_horizontal(confirmed, pl.col("proven").fill_null(0.0))
+    own = pl.when(is_claim).then(by_own_nodes).otherwise(confirmed)
+    claims = _part(jobs, confirmed - own).with_columns(claim)
     nodes = loads.filter(counted_by == "node").join(of_jobs, on="principal")
     not_sent = _part(jobs, 1 - confirmed).with_columns(principal=pl.lit(unattributed))
     senders = pl.concat([hosts, _part(nodes, pl.col("unclaimed"))])
     return pl.concat(
-        [_part(jobs, confirmed), _by_sender(pl.concat([processes, not_sent]), senders)]
+        [_part(jobs, own), claims, _by_sender(pl.concat([processes, not_sent]), senders)]
     )
 
 
@@ -295,12 +308,16 @@ def _excesses(
 def _of_groups(slow: pl.DataFrame, kind: str, owner: str) -> pl.DataFrame:
     """Return the impact of the groups of a kind; an owner's own waiting is none of it."""
     parties = slow.with_columns(party=pl.coalesce(owner, "source", "principal"))
-    own = parties.group_by("start", "party").agg(pl.sum(*_OF_OTHERS), owned_us=pl.sum("excess_us"))
+    is_proven = ~pl.col("is_claim").fill_null(value=False)
+    own = parties.group_by("start", "party").agg(
+        pl.sum(*_OF_OTHERS), owned_us=pl.col("excess_us").filter(is_proven).sum()
+    )
     owned_share = pl.col("owned_us") / pl.col("all_excess_us")
     share = pl.col("excess_us") / pl.col("all_excess_us")
     spared = 1 - (1 - share) ** 2
     return (
         parties.drop_nulls(kind)
+        .filter(is_proven)
         .group_by("start", "party", key=kind)
         .agg(
             pl.sum("work_us", "excess_us"),

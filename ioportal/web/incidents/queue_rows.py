@@ -30,6 +30,7 @@ _LISTED = 25
 _EQUAL = 0.99  # of the largest impact: the narrowest of these groups is shown
 _NARROWEST = (PRINCIPAL, "application", "campaign", "user", "project")
 _KINDS = dict(Principal.choices)
+_OF_JOBS = (Principal.JOB, Principal.CLAIMED)
 _QUEUE = ("server", "start")
 _FIGURES = ("share", "impact_s", "outside_s", "waited_s", "users_waited_s")
 
@@ -66,11 +67,11 @@ class QueueRow:
 def owners(principals: Iterable[PrincipalKey]) -> pl.DataFrame:
     """Return who owns principals: columns principal, owner, and key of the job."""
     keys = list(principals)
-    jobs = [key for kind, key in keys if kind == Principal.JOB]
+    jobs = [key for kind, key in keys if kind in _OF_JOBS]
     known = dict(Job.objects.filter(pk__in=jobs).values_list("pk", "owner"))
     rows = [
         (name, f"user {known[key]}", key)
-        if kind == Principal.JOB and key in known
+        if kind in _OF_JOBS and key in known
         else (name, name, None)
         for kind, key in keys
         for name in [principal_name((kind, key))]

@@ -30,7 +30,7 @@ def members(users):
     """Return the groups of jobs by their users; each user has one project and one application."""
     return pl.DataFrame(
         [
-            (job, user, f"project of {user}", f"{user} run", f"run of {user}", None)
+            (job, user, f"project of {user}", f"{user} run", f"run of {user}", None, None)
             for job, user in users.items()
         ],
         schema=MEMBERS,

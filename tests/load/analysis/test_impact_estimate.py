@@ -78,13 +78,16 @@ def shares(*arguments):
     return dict(estimate(*arguments).select("principal", "share").iter_rows())
 
 
+_NAMES = {"unattributed": "others", "claim": ("claim of " + pl.col("principal")).alias("principal")}
+
+
 def confirmed(*rows):
     """Return the total operations of each principal in ten minutes, from (name, kind, total)."""
     span = START, START + 10 * MINUTE
     frame = pl.concat(
         loads((0, 10, name, float(total), None), counted_by=kind) for name, kind, total in rows
     )
-    result = by_nodes(frame, [span], "others").group_by("principal").agg(pl.sum("operations"))
+    result = by_nodes(frame, [span], **_NAMES).group_by("principal").agg(pl.sum("operations"))
     return {name: pytest.approx(total) for name, total in result.iter_rows()}
 
 
@@ -109,7 +112,21 @@ def test_counters_of_a_job_stand_if_other_clients_may_send_for_it():
 def test_counters_of_a_job_stand_where_nodes_were_not_counted():
     rows = loads((0, 10, "x", 10_000.0, None))
 
-    assert by_nodes(rows, [], "others").equals(rows)
+    assert by_nodes(rows, [], **_NAMES).equals(rows)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ((), {"claim of x": 10_000}),
+        ((("x", "node", 2_000), ("x", "new node", 9_000)), {"x": 2_000, "claim of x": 8_000}),
+        ((("x", "node", 10_000),), {"x": 10_000}),
+    ],
+    ids=["no own nodes", "in part by own nodes", "by own nodes"],
+)
+def test_a_claim_on_shared_nodes_is_proven_by_own_nodes(sent, expected):
+    unclear = () if sent else (("", "unclear", 9_000),)
+    assert confirmed(("x", "claim", 10_000), *sent, *unclear) == expected
 
 
 def test_a_storm_is_the_cause_of_what_comes_on_top_of_the_usual():
@@ -146,7 +163,8 @@ def test_many_small_jobs_of_a_user_are_one_storm_and_nobody_waits_outside_jobs()
     jobs = [*(f"job {n}" for n in range(90)), "victim"]
     users = ["stormy"] * 90 + ["calm"]
     members = pl.DataFrame({"principal": jobs, "user": users, "project": users,
-                            "application": users, "campaign": users, "source": None},
+                            "application": users, "campaign": users,
+                            "source": None, "is_claim": None},
                            schema=MEMBERS)  # fmt: skip
 
     found = by_window(rows, USUAL, members, [])
@@ -192,7 +210,7 @@ def test_operations_of_a_host_count_once():
         (0, 1, "find", 1_500.0, None), (0, 1, "rsync", 500.0, None), counted_by="process"
     )
 
-    rows = by_nodes(pl.concat([jobs, hosts, processes]), [], "others")
+    rows = by_nodes(pl.concat([jobs, hosts, processes]), [], **_NAMES)
     found = shares(rows, waits((1_000, 105e6)))
 
     assert found == pytest.approx({"host": 0.6, "job": 0.2, "find": 0.15, "rsync": 0.05})
@@ -205,7 +223,7 @@ def test_operations_of_a_client_are_timed_by_those_of_its_processes():
         (0, 1, "find", 100.0, 1e6), (1, 2, "find", 1_000.0, 9e7), counted_by="process"
     )
 
-    rows = by_nodes(pl.concat([host, processes]), [], "others")
+    rows = by_nodes(pl.concat([host, processes]), [], **_NAMES)
 
     by_minute = (
         rows.group_by("principal", minute=pl.col("start").dt.truncate("1m"))
@@ -223,7 +241,7 @@ def test_operations_of_a_client_that_no_process_did_remain():
     host = loads((0, 1, "host", 1_000.0, 500.0), counted_by="host")
     process = loads((0, 1, "find", 400.0, 8_000.0), counted_by="process")
 
-    rows = by_nodes(pl.concat([host, process]), [], "others")
+    rows = by_nodes(pl.concat([host, process]), [], **_NAMES)
 
     assert rows["principal"].unique().to_list() == ["host"]
     assert rows["operations"].sum() == pytest.approx(1_000)

@@ -169,8 +169,11 @@ def _groups(demand: Demand, of_sender: pl.DataFrame) -> Iterator[tuple[str, str,
     least_s = MIN_MINUTE_SHARE * work_s.sum(axis=1)
     for kind, owner in OWNERS.items():
         owners = of_sender[owner].to_numpy()
-        known = np.flatnonzero(of_sender[kind].is_not_null())
-        keys, number = np.unique(of_sender[kind].to_numpy()[known].astype(str), return_inverse=True)
+        # What only a job id claims is no load of a group.
+        is_member = ~pl.col("is_claim").fill_null(value=False) | pl.lit(kind == PRINCIPAL)
+        of_group = of_sender.select(pl.when(is_member).then(kind)).to_series()
+        known = np.flatnonzero(of_group.is_not_null())
+        keys, number = np.unique(of_group.to_numpy()[known].astype(str), return_inverse=True)
         of_keys = np.array([np.bincount(number, row[known], len(keys)) for row in work_s])
         for heavy in np.flatnonzero((of_keys > least_s[:, None]).any(axis=0)):
             which = np.zeros(len(owners), dtype=bool)
