@@ -55,15 +55,10 @@ class JobIdEvidence:
 
     source: str
     operations: float
-    by_node: float
-    by_uid: float
+    by_node: float  # operations verified by node
+    by_uid: float  # verified by user id
     unverified: float
     contradicted: float
-
-    @property
-    def parts(self) -> list[float]:
-        """Operations verified by node, verified by user id, not verified, contradicted."""
-        return [self.by_node, self.by_uid, self.unverified, self.contradicted]
 
 
 def job_id_evidence(now: datetime) -> list[JobIdEvidence]:

@@ -127,6 +127,7 @@ class Table(Generic[Row]):
         title: label, and heading of a panel.
         columns: all columns; some are only on the page, others only in exports.
         rows: all rows.
+        look_up: completes rows that are shown or exported, some at a time.
         about: text of a panel.
         nothing: text of a panel without rows.
         exports_url: address of the exports without the format, for a panel.
@@ -153,6 +154,7 @@ class Table(Generic[Row]):
     address: Callable[[str], str] | None = None
     query: QueryDict = field(default_factory=QueryDict)
     per_page: int = 0
+    look_up: Callable[[Iterable[Any]], Iterable[Row]] | None = None
 
     @property
     def id(self) -> str:
@@ -168,7 +170,8 @@ class Table(Generic[Row]):
     @property
     def shown(self) -> Iterable[Row]:
         """The rows of the page."""
-        return self.page if self.per_page else self.rows
+        rows = self.page if self.per_page else self.rows
+        return self.look_up(rows) if self.look_up else rows
 
     @property
     def export(self) -> tuple[list[str], Iterable[Sequence[Any]]]:
@@ -178,9 +181,10 @@ class Table(Generic[Row]):
         rows: Any = self.rows
         if isinstance(rows, QuerySet):
             rows = rows[:COUNTED] if self.per_page else rows
-            if all(paths):
+            if all(paths) and not self.look_up:
                 return names, rows.values_list(*paths).iterator(_ROWS_AT_ONCE)
             rows = rows.iterator(_ROWS_AT_ONCE)
+        rows = self.look_up(rows) if self.look_up else rows
         return names, ([column.exact(row) for column in columns] for row in rows)
 
     @property

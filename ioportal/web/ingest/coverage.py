@@ -7,9 +7,15 @@ from datetime import timedelta
 from functools import cached_property
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.html import format_html
+from django.views.decorators.http import require_safe
 
 from ioportal.core.formatting import percent
+from ioportal.core.time_fields import local_text
 from ioportal.core.time_ranges import TimeRange
 from ioportal.ingest.coverage import strip
 from ioportal.ingest.data_quality import unexplained_operations
@@ -18,11 +24,21 @@ from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import Coverage
+from ioportal.web.common import exports
+from ioportal.web.common.requests import changed_query
+from ioportal.web.common.staff_only import staff_only
+from ioportal.web.common.tables import Column, Table, included
+from ioportal.web.ingest.segments import tabs
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from django.http import HttpResponseBase, QueryDict
+    from django.utils.safestring import SafeString
+
+    from ioportal.web.common.requests import UserRequest
 
 _DEFAULT_RANGE = timedelta(days=3)
 _NOTABLE = 0.05  # unexplained share of an hour
@@ -181,3 +197,148 @@ def _sources() -> Iterator[tuple[Coverage.Source, Sequence[Server | Target], dic
 
 def _within(interval: Interval, window: TimeRange) -> Interval:
     return Interval(max(interval.start, window.start), min(interval.end, window.end))
+
+
+def _range(window: TimeRange) -> SafeString:
+    return format_html(
+        '<span class="ends"><span>{}</span><span>{}</span></span>',
+        show.when(window.start),
+        show.when(window.end),
+    )
+
+
+def _longest_gap(row: SourceCoverage) -> str:
+    if not (gap := row.longest_gap):
+        return show.when(None)
+    start, end = map(local_text, (gap.start, gap.end))
+    return format_html(
+        '<span title="from {} to {}">{}</span>', start, end, show.seconds(gap.seconds)
+    )
+
+
+def _columns(window: TimeRange) -> tuple[Column[SourceCoverage], ...]:
+    return (
+        Column("kind", "Kind", "source__label", css="wrap"),
+        Column("name", "Source"),
+        Column(
+            "strip",
+            _range(window),
+            lambda row: included("ingest/_strip.html", label=row.strip_label, bars=row.bars),
+            css="strip-head",
+        ),
+        Column("share", "Observed", unit="%", form=show.hundredfold),
+        Column(
+            "gaps",
+            "Gaps",
+            lambda row: len(row.gaps),
+            "of a minute or more",
+            css=lambda row: "bad" if row.gaps else "",
+        ),
+        Column("longest_gap", "Longest gap", _longest_gap, "in this range"),
+        Column("last", "Last observed"),
+    )
+
+
+def _unexplained_table(window: TimeRange, query: QueryDict) -> Table[Unexplained]:
+    columns: tuple[Column[Unexplained], ...] = (
+        Column("target", "MDT", "target__name"),
+        Column(
+            "strip",
+            _range(window),
+            lambda row: included(
+                "ingest/_strip.html",
+                label=row.strip_label,
+                bars=row.bars,
+                marked=row.notable_bars,
+            ),
+            css="strip-head",
+        ),
+        Column("counted", "Operations in md_stats", unit=""),
+        Column("share", "Outside job_stats", unit="%", form=show.hundredfold),
+        Column(
+            "notable",
+            "Hours above 5 %",
+            lambda row: len(row.notable),
+            "",
+            css=lambda row: "bad" if row.notable else "",
+        ),
+        Column(
+            "worst",
+            "Highest hour",
+            "worst__share",
+            "%",
+            form=show.hundredfold,
+            note=lambda row: show.when(row.worst.start),
+        ),
+    )
+    return Table(
+        "Operations outside job_stats",
+        columns,
+        unexplained(window),
+        css="coverage",
+        exports_url=f"{reverse('unexplained_operations')}{changed_query(query)}",
+        about="md_stats counts the operations of all clients, job_stats the operations of each job "
+        "id. The difference belongs to clients without a job id, or to entries that were lost. "
+        "Hours above 5 % are marked.",
+    )
+
+
+_HEADER = ["source", "name", "filesystem", "simulated", "start", "end"]
+_HOURS: tuple[Column[TargetHour], ...] = (
+    Column("target", "", "target__name"),
+    Column("filesystem", "", "target__filesystem__name"),
+    Column("simulated", "", "target__filesystem__simulated"),
+    Column("hour", "", "start"),
+    Column("md_stats", "", "counted"),
+    Column("job_stats", "", "explained"),
+)
+
+
+@require_safe
+@staff_only
+@exports.accept("csv", "json")
+def coverage_page(request: UserRequest) -> HttpResponseBase:
+    """Observed intervals in a range."""
+    window, errors = _window(request)
+    sources = list(rows(window)) if window else []
+    if exports.requested_format(request):
+        if errors:
+            return exports.invalid_query({"range": errors})
+        intervals = (
+            (row.source.value, row.name, row.filesystem, row.simulated, *interval)
+            for row in sources
+            for interval in row.observed
+        )
+        return exports.response(request, "coverage", _about(window), _HEADER, intervals)
+    context = {
+        **tabs("coverage"),
+        "window": window,
+        "errors": errors,
+        "table": window
+        and Table("Coverage", _columns(window), sources, css="coverage", is_grouped=True),
+        "unexplained": window and _unexplained_table(window, request.GET),
+        "simulated": any(row.simulated for row in sources),
+    }
+    return render(request, "ingest/coverage.html", context)
+
+
+@require_safe
+@staff_only
+@exports.accept("csv", "json")
+def unexplained_page(request: UserRequest) -> HttpResponseBase:
+    """Export of metadata operations by MDT and hour, in md_stats and in job_stats."""
+    window, errors = _window(request)
+    if errors:
+        return exports.invalid_query({"range": errors})
+    hours = [hour for row in unexplained(window) for hour in row.hours] if window else []
+    table = Table("Unexplained", _HOURS, hours)
+    return exports.response(request, "unexplained", _about(window), *table.export)
+
+
+def _window(request: UserRequest) -> tuple[TimeRange | None, list[str]]:
+    default = default_range()
+    return TimeRange.or_default(request.GET, default) if default else (None, [])
+
+
+def _about(window: TimeRange | None) -> dict[str, Any]:
+    return {"start": window.start, "end": window.end} if window else {}

@@ -1,44 +1,175 @@
-"""The health page: sources, stages, database, and evidence for job ids (`job_id_evidence`)."""
+"""Health: sources, stages, database, and evidence for job ids (`job_id_evidence`)."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ioportal.ingest import backpressure, health
-from ioportal.ingest.data_quality.job_id_evidence import JobIdEvidence, job_id_evidence
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.views.decorators.http import require_safe
+
+from ioportal.ingest import backpressure
+from ioportal.ingest import health as ingest_health
+from ioportal.ingest.data_quality.job_id_evidence import job_id_evidence
 from ioportal.telemetry import retention, storage
+from ioportal.web.common import exports
+from ioportal.web.common.staff_only import staff_only
+from ioportal.web.common.tables import Column, Table
+from ioportal.web.ingest.segments import tabs
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
+    from django.http import HttpResponseBase
+
+    from ioportal.ingest.data_quality.job_id_evidence import JobIdEvidence
     from ioportal.ingest.health import Backlog, SourceHealth
     from ioportal.ingest.models import OwnerConflict
     from ioportal.telemetry.free_space import Overload
     from ioportal.telemetry.models import StageFailure
+    from ioportal.web.common.requests import UserRequest
 
 _CONFLICTS = 20  # shown
 
-HEADER = [
-    "source",
-    "format",
-    "of",
-    "troubles",
-    "poll_interval_s",
-    "last_batch",
-    "latest_change",
-    "lag_s",
-    "gaps",
-    "gap_s",
-    "rejected_lines",
-    "refusals",
-    "spool_batches",
-    "spool_bytes",
-    "clock_offset_s",
-    "agent_version",
-    "agent_host",
-]
+
+def _state(row: SourceHealth) -> str:
+    if not row.problems:
+        return show.badge("good", "sending")
+    return format_html('<span class="bad">{}</span>', "; ".join(row.problems))
+
+
+def _rejects_url(row: SourceHealth) -> str:
+    return f"{reverse('segment_list')}?kind={row.source.format}&rejects=on" if row.rejected else ""
+
+
+_SOURCES: tuple[Column[SourceHealth], ...] = (
+    Column(
+        "source",
+        "Source",
+        "source__name",
+        note=lambda row: f"{row.source.format} of {row.source.scope.name}",
+    ),
+    Column("format", "", "source__format"),
+    Column("of", "", "source__scope__name"),
+    Column(
+        "troubles",
+        "State",
+        lambda row: "; ".join(row.problems),
+        cell=_state,
+        css="wrap trouble",
+    ),
+    Column("poll_interval_s", "Expected every", "source__poll_interval_s", "s"),
+    Column(
+        "last_batch",
+        "Last batch",
+        "source__last_batch_at",
+        cell=lambda row: show.ago(row.source.last_batch_at) or "never",
+    ),
+    Column("latest_change", "Latest record", "latest_record_at"),
+    Column("lag_s", "Lag", unit="s", about="Age of the latest record when it was stored"),
+    Column(
+        "gaps",
+        "Gaps",
+        lambda row: None if row.gaps is None else len(row.gaps),
+        "of a minute or more",
+        css=lambda row: "bad" if row.gaps else "",
+    ),
+    Column("gap_s", "Not observed", unit="s", form=show.whole),
+    Column(
+        "rejected_lines",
+        "Rejected",
+        "rejected",
+        "lines",
+        link=_rejects_url,
+        css=lambda row: "bad" if row.rejected else "",
+    ),
+    Column(
+        "refusals",
+        "Refused",
+        unit="deliveries",
+        about="Refused deliveries since the source was registered",
+    ),
+    Column("spool_batches", "Spool", "source__spool_batches", "batches"),
+    Column("spool_bytes", "Spool", "source__spool_bytes", "size", form=show.size),
+    Column(
+        "clock_offset_s",
+        "Clock",
+        "source__clock_offset_s",
+        "s",
+        about="Clock of the source minus clock of the portal",
+    ),
+    Column("agent_version", "", "source__agent_version"),
+    Column(
+        "agent_host",
+        "Agent",
+        "source__agent_host",
+        note=lambda row: show.visible(row.source.agent_version),
+    ),
+)
+_WAITING: tuple[Column[Backlog], ...] = (
+    Column("stage", "Stage"),
+    Column("kind", "Work"),
+    Column("rows", "Pending", unit="", css=lambda waiting: "bad" if waiting.is_late else ""),
+    Column("oldest", "Oldest since", cell=lambda waiting: waiting.oldest or "none"),
+    Column("is_late", ""),
+)
+_FAILING: tuple[Column[StageFailure], ...] = (
+    Column("stage", "Stage"),
+    Column("since", "Failing since"),
+    Column("failed_at", "Last failure"),
+    Column("runs", "Failures", unit="in a row", css="bad"),
+    Column("error", "Error", form=show.visible_lines, css="wrap trouble bad"),
+    Column("remedy", "Remedy", css="wrap"),
+)
+_OWNER_CONFLICTS: tuple[Column[OwnerConflict], ...] = (
+    Column(
+        "job",
+        "Job",
+        "job__display_id",
+        link=lambda conflict: reverse("job", args=[conflict.job_id]),
+        note=lambda conflict: conflict.job.cluster.name,
+    ),
+    Column("cluster", "", "job__cluster__name"),
+    Column("owner", "Owner", "job__owner"),
+    Column(
+        "reported_owner",
+        "Reported owner",
+        css=lambda conflict: "bad" if conflict.reported_owner != conflict.job.owner else "",
+    ),
+    Column("differences", "Differs in"),
+    Column(
+        "input",
+        "Input",
+        "segment__name",
+        link=lambda conflict: reverse("segment", args=[conflict.segment_id]),
+    ),
+    Column("line", "Line", unit=""),
+    Column("", "Stored at", "segment__loaded_at"),
+)
+
+
+def _share(name: str, title: str) -> Column[JobIdEvidence]:
+    return Column(
+        name,
+        title,
+        lambda evidence: getattr(evidence, name) / evidence.operations,
+        "%",
+        form=show.hundredfold,
+    )
+
+
+_JOB_IDS: tuple[Column[JobIdEvidence], ...] = (
+    Column("source", "Source"),
+    Column("operations", "Operations or RPCs", unit="", form=show.whole),
+    _share("by_node", "Verified by node"),
+    _share("by_uid", "Verified by user id"),
+    _share("unverified", "Not verified"),
+    _share("contradicted", "Contradicted"),
+)
 
 
 class Health:
@@ -48,14 +179,16 @@ class Health:
         self.now = now
 
     @cached_property
-    def sources(self) -> list[SourceHealth]:
+    def sources(self) -> Table[SourceHealth]:
         """Sources, those with problems first."""
-        return sorted(health.sources(self.now), key=lambda source: not source.problems)
+        sources = ingest_health.sources(self.now)
+        return Table("Sources", _SOURCES, sorted(sources, key=lambda source: not source.problems))
 
     @cached_property
-    def waiting(self) -> list[Backlog]:
+    def waiting(self) -> Table[Backlog]:
         """Pending work by stage."""
-        return health.backlogs(self.now)
+        about = "Normally processed within seconds; roll-ups wait for the end of their ten minutes."
+        return Table("Pending work", _WAITING, ingest_health.backlogs(self.now), about=about)
 
     @cached_property
     def behind(self) -> Overload | None:
@@ -65,44 +198,50 @@ class Health:
     @property
     def in_trouble(self) -> int:
         """The number of sources with problems."""
-        return sum(bool(source.problems) for source in self.sources)
+        return sum(bool(source.problems) for source in self.sources.rows)
 
     @property
     def pending(self) -> list[Backlog]:
         """Pending work, late or not."""
-        return [waiting for waiting in self.waiting if waiting.rows]
+        return [waiting for waiting in self.waiting.rows if waiting.rows]
 
     @property
     def late(self) -> list[Backlog]:
         """Pending work older than normal."""
-        return [waiting for waiting in self.waiting if waiting.is_late]
+        return [waiting for waiting in self.waiting.rows if waiting.is_late]
 
     @cached_property
-    def failing(self) -> list[StageFailure]:
+    def failing(self) -> Table[StageFailure]:
         """Stages whose latest run failed."""
-        return health.failing_stages()
+        about = "A failing stage is retried. Its data stays pending until a run succeeds."
+        return Table("Failing stages", _FAILING, ingest_health.failing_stages(), about=about)
 
     @cached_property
     def owner_conflict_count(self) -> int:
         """The number of unresolved conflicts with stored jobs."""
-        return health.owner_conflicts().count()
+        return ingest_health.owner_conflicts().count()
 
     @cached_property
-    def owner_conflicts(self) -> list[OwnerConflict]:
+    def owner_conflicts(self) -> Table[OwnerConflict]:
         """The latest conflicts with stored jobs."""
-        return list(health.owner_conflicts()[:_CONFLICTS]) if self.owner_conflict_count else []
+        stored = ingest_health.owner_conflicts()[:_CONFLICTS] if self.owner_conflict_count else []
+        return Table("Conflicting records", _OWNER_CONFLICTS, list(stored))
 
     @property
     def is_well(self) -> bool:
         """Whether nothing needs attention."""
         return not (
-            self.in_trouble or self.late or self.failing or self.behind or self.owner_conflict_count
+            self.in_trouble
+            or self.late
+            or self.failing.rows
+            or self.behind
+            or self.owner_conflict_count
         )
 
     @cached_property
-    def job_ids(self) -> list[JobIdEvidence]:
+    def job_ids(self) -> Table[JobIdEvidence]:
         """The evidence for the job ids in recent data."""
-        return job_id_evidence(self.now)
+        return Table("Job ids", _JOB_IDS, job_id_evidence(self.now))
 
     @cached_property
     def licence(self) -> str:
@@ -129,39 +268,9 @@ class Health:
         return {
             "at": self.now,
             "is_well": self.is_well,
-            "waiting": [
-                {
-                    "stage": waiting.stage,
-                    "kind": waiting.kind,
-                    "rows": waiting.rows,
-                    "oldest": waiting.oldest,
-                    "is_late": waiting.is_late,
-                }
-                for waiting in self.waiting
-            ],
-            "failing_stages": [
-                {
-                    "stage": failure.stage,
-                    "since": failure.since,
-                    "failed_at": failure.failed_at,
-                    "runs": failure.runs,
-                    "error": failure.error,
-                    "remedy": failure.remedy,
-                }
-                for failure in self.failing
-            ],
-            "owner_conflicts": [
-                {
-                    "job": conflict.job.display_id,
-                    "cluster": conflict.job.cluster.name,
-                    "owner": conflict.job.owner,
-                    "reported_owner": conflict.reported_owner,
-                    "differences": conflict.differences,
-                    "input": conflict.segment.name,
-                    "line": conflict.line,
-                }
-                for conflict in self.owner_conflicts
-            ],
+            "waiting": self.waiting.facts,
+            "failing_stages": self.failing.facts,
+            "owner_conflicts": self.owner_conflicts.facts,
             "owner_conflict_count": self.owner_conflict_count,
             "backpressure": self.behind and str(self.behind),
             "database_bytes": self.database_bytes,
@@ -170,26 +279,13 @@ class Health:
             "licence": self.licence,
         }
 
-    def export_rows(self) -> Iterator[tuple[object, ...]]:
-        """Yield the rows of the export, one per source."""
-        for row in self.sources:
-            source = row.source
-            yield (
-                source.name,
-                source.format,
-                source.scope.name,
-                "; ".join(row.problems),
-                source.poll_interval_s,
-                source.last_batch_at,
-                row.latest_record_at,
-                row.lag_s,
-                None if row.gaps is None else len(row.gaps),
-                row.gap_s,
-                row.rejected,
-                row.refusals,
-                source.spool_batches,
-                source.spool_bytes,
-                source.clock_offset_s,
-                source.agent_version,
-                source.agent_host,
-            )
+
+@require_safe
+@staff_only
+@exports.accept("csv", "json")
+def health(request: UserRequest) -> HttpResponseBase:
+    """Sources, pending work and the database; exports have the sources."""
+    page = Health(timezone.now())
+    if exports.requested_format(request):
+        return exports.response(request, "health", page.about(), *page.sources.export)
+    return render(request, "ingest/health.html", {**tabs("health"), "health": page})

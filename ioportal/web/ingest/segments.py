@@ -136,6 +136,11 @@ def with_times(job_ids: Iterable[SourceJobId]) -> Iterator[PendingId]:
             yield PendingId(job_id, *values.get(job_id.pk, ()))
 
 
+def tabs(tab: str) -> dict[str, Any]:
+    """Return the context of the tabs."""
+    return {"section": "ingest", "tab": tab, "counts": tab_counts()}
+
+
 def tab_counts() -> dict[str, str]:
     """Return the numbers on tabs."""
     return {"nids": limited_count(unregistered_nids()), "pending": limited_count(pending_ids())}

@@ -5,37 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from ioportal.ingest.models import LateRows
 from ioportal.ingest.storage import Growth
-from ioportal.telemetry import retention, storage
+from ioportal.telemetry import retention
+from ioportal.telemetry import storage as database
+from ioportal.web.common import exports
+from ioportal.web.common.staff_only import staff_only
+from ioportal.web.common.tables import Column, Table
+from ioportal.web.ingest.segments import tabs
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from django.http import HttpResponseBase
 
     from ioportal.telemetry.storage import Stored
+    from ioportal.web.common.requests import UserRequest
 
 _DAY = timedelta(days=1)
 _MONTH_DAYS, _YEAR_DAYS = 30, 365
 _LISTED_LATE_ROWS = 50
-HEADER = [
-    "table",
-    "about",
-    "retention_days",
-    "bytes",
-    "index_bytes",
-    "rows",
-    "chunks",
-    "compressed_chunks",
-    "bytes_per_day",
-    "rows_per_day",
-    "bytes_in_30_days",
-    "bytes_in_a_year",
-    "bytes_when_full",
-]
 
 
 @dataclass(frozen=True)
@@ -80,17 +75,17 @@ class Storage:
     @cached_property
     def rows(self) -> list[Row]:
         """Levels."""
-        return [Row(stored) for stored in storage.stored()]
+        return [Row(stored) for stored in database.stored()]
 
     @cached_property
     def total_bytes(self) -> int:
         """The size of the database."""
-        return storage.database_bytes()
+        return database.database_bytes()
 
     @cached_property
     def free_bytes(self) -> int | None:
         """Free space on the database disk; None if not visible from this host."""
-        return storage.free_bytes()
+        return database.free_bytes()
 
     @property
     def other_bytes(self) -> int:
@@ -127,7 +122,7 @@ class Storage:
     @property
     def version(self) -> str:
         """The version of TimescaleDB."""
-        return storage.version()
+        return database.version()
 
     @property
     def compressed_after_days(self) -> float:
@@ -135,27 +130,104 @@ class Storage:
         return settings.COMPRESSED_AFTER / _DAY
 
     @cached_property
-    def late_rows(self) -> list[LateRows]:
+    def levels(self) -> Table[Row]:
+        """Levels."""
+        return Table("Sizes of the levels", _LEVELS, self.rows)
+
+    @property
+    def late_data(self) -> Table[LateRows]:
         """The latest data that arrived after retention."""
         rows = LateRows.objects.select_related("server", "target", "job__cluster", "segment")
-        return list(rows.order_by("-noticed_at")[:_LISTED_LATE_ROWS])
+        return Table(
+            "Late data",
+            _LATE_DATA,
+            list(rows.order_by("-noticed_at")[:_LISTED_LATE_ROWS]),
+            about="Arrived after retention had dropped rows of its time. It is stored, but not "
+            "attributed.",
+            nothing="No late data.",
+        )
 
-    def export_rows(self) -> Iterator[tuple[object, ...]]:
-        """Yield the rows of the export, one per level."""
-        for row in self.rows:
-            stored, growth = row.stored, row.growth
-            yield (
-                stored.level.table,
-                stored.level.about,
-                row.retention_days,
-                stored.total_bytes,
-                stored.index_bytes,
-                stored.rows,
-                len(stored.chunks),
-                stored.compressed,
-                stored.bytes_per_day,
-                stored.rows_per_day,
-                row.in_a_month,
-                row.in_a_year,
-                growth.full,
-            )
+    @property
+    def about(self) -> dict[str, Any]:
+        """Members of the JSON export other than levels."""
+        return {
+            "bytes": self.total_bytes,
+            "other_bytes": self.other_bytes,
+            "bytes_in_30_days": self.in_a_month,
+            "bytes_in_a_year": self.in_a_year,
+            "timescaledb": self.version,
+            "licence": self.licence,
+        }
+
+
+def _chunks(row: Row) -> str:
+    compressed = f" ({row.stored.compressed:,})" if row.stored.compressed else ""
+    return f"{len(row.stored.chunks):,}{compressed}"
+
+
+def _maximum(row: Row) -> str:
+    if row.retention_days is None and row.stored.bytes_per_day:
+        return "grows"
+    return show.size(row.growth.full)
+
+
+_LEVELS: tuple[Column[Row], ...] = (
+    Column("", "Level", "table", form=show.code, note=lambda row: row.stored.level.about),
+    Column("table", "", "stored__level__table"),
+    Column("about", "", "stored__level__about"),
+    Column(
+        "retention_days",
+        "Retention",
+        unit="days",
+        cell=lambda row: "forever" if row.retention_days is None else f"{row.retention_days:g}",
+    ),
+    Column("bytes", "Size", "stored__total_bytes", "", form=show.size),
+    Column("index_bytes", "Indexes", "stored__index_bytes", "", form=show.size),
+    Column("rows", "Rows", "stored__rows", "about"),
+    Column("chunks", "Chunks", lambda row: len(row.stored.chunks), "compressed", cell=_chunks),
+    Column("compressed_chunks", "", "stored__compressed"),
+    Column("bytes_per_day", "Size", "stored__bytes_per_day", "per day", form=show.size),
+    Column("rows_per_day", "Rows", "stored__rows_per_day", "per day", form=show.whole),
+    Column("bytes_in_30_days", "In 30 days", "in_a_month", "", form=show.size),
+    Column("bytes_in_a_year", "In a year", "in_a_year", "", form=show.size),
+    Column(
+        "bytes_when_full",
+        "Maximum",
+        "growth__full",
+        "",
+        cell=_maximum,
+        about="Size when retention drops as much as is added",
+    ),
+)
+
+
+def _late(rows: LateRows) -> str:
+    if rows.server or rows.target:
+        return f"trace of {rows.server}" if rows.server else f"reads of {rows.target}"
+    return rows.segment.name if rows.segment else f"record of {rows.job}"
+
+
+def _late_url(rows: LateRows) -> str:
+    if rows.server or rows.target:
+        return ""
+    stored = rows.segment or rows.job
+    return reverse("segment" if rows.segment else "job", args=[stored.pk]) if stored else ""
+
+
+_LATE_DATA: tuple[Column[LateRows], ...] = (
+    Column("data", "Data", _late, link=_late_url),
+    Column("start", "From"),
+    Column("end", "To"),
+    Column("noticed_at", "Detected"),
+)
+
+
+@require_safe
+@staff_only
+@exports.accept("csv", "json")
+def storage(request: UserRequest) -> HttpResponseBase:
+    """Sizes, growth and forecast; exports have the levels."""
+    page = Storage()
+    if exports.requested_format(request):
+        return exports.response(request, "storage", page.about, *page.levels.export)
+    return render(request, "ingest/storage.html", {**tabs("storage"), "storage": page})

@@ -2,18 +2,18 @@
 
 from django.urls import path
 
-from ioportal.web.ingest.views import coverage, health, registration, segments, storage, streams
+from ioportal.web.ingest import coverage, health, registration, storage, streams, views
 
 urlpatterns = [
-    path("", segments.segment_list, name="segment_list"),
-    path("files/<int:pk>/", segments.segment, name="segment"),
-    path("coverage/", coverage.coverage, name="coverage"),
-    path("coverage/unexplained/", coverage.unexplained, name="unexplained_operations"),
+    path("", views.segment_list, name="segment_list"),
+    path("files/<int:pk>/", views.segment, name="segment"),
+    path("coverage/", coverage.coverage_page, name="coverage"),
+    path("coverage/unexplained/", coverage.unexplained_page, name="unexplained_operations"),
     path("health/", health.health, name="health"),
     path("streams/", streams.streams, name="streams"),
     path("streams/<int:pk>/", streams.stream, name="stream"),
     path("storage/", storage.storage, name="storage"),
-    path("nids/", segments.nids, name="unregistered_nids"),
+    path("nids/", views.nids, name="unregistered_nids"),
     path("tables/", registration.tables, name="site_tables"),
-    path("pending/", segments.pending, name="pending_ids"),
+    path("pending/", views.pending, name="pending_ids"),
 ]

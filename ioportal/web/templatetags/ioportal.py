@@ -48,9 +48,13 @@ def _time(moment: datetime, form: str) -> SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         moment.isoformat(),
-        f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        _utc(moment),
         f"{timezone.localtime(moment):{form}}",
     )
+
+
+def _utc(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 @register.simple_tag
@@ -63,6 +67,14 @@ def time_input(name: str, moment: datetime | None, **attributes: str) -> SafeStr
 def age(moment: datetime) -> str:
     """Show the age of a time: '2 minutes', '8 years'."""
     return timesince(moment, timezone.now(), depth=1)
+
+
+@register.filter
+def ago(moment: datetime | None) -> str:
+    """Show the age of a time, with UTC as title; "" without a time."""
+    if moment is None:
+        return ""
+    return format_html('<span title="{}">{} ago</span>', _utc(moment), age(moment))
 
 
 @register.filter
@@ -81,6 +93,12 @@ def visible(text: str) -> str:
 def clipped(text: str) -> SafeString:
     """Show untrusted text on a line of limited length."""
     return format_html('<span class="text" title="{0}">{0}</span>', visible_text.visible(text))
+
+
+@register.filter
+def code(text: str) -> SafeString:
+    """Show untrusted text as code."""
+    return format_html("<code>{}</code>", visible_text.visible(text))
 
 
 @register.filter

@@ -6,23 +6,52 @@ from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import messages
-from django.core.paginator import Paginator
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
 from ioportal.ingest import senders, stream_discards
 from ioportal.ingest.models import Sender, Stream
 from ioportal.site.models import Source
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.ingest import segments
+from ioportal.web.common.tables import Column, Table
+from ioportal.web.ingest.segments import tabs
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
     from django.http import HttpResponse
+    from django.utils.safestring import SafeString
 
     from ioportal.web.common.requests import UserRequest
 
 _PER_PAGE = 50
+
+
+def _state(stream: Stream) -> SafeString:
+    if stream.discarded_at is None:
+        return format_html(
+            '<a href="{}" aria-label="Discard the stream {}">Discard</a>',
+            reverse("stream", args=[stream.pk]),
+            stream.stream,
+        )
+    return format_html(
+        "discarded {} by {}: {}",
+        show.when(stream.discarded_at),
+        show.visible(stream.discarded_by),
+        show.visible(stream.discard_reason),
+    )
+
+
+_STREAMS: tuple[Column[Stream], ...] = (
+    Column("source", "Source", "source__name", note=lambda stream: stream.source.format),
+    Column("host", "Host"),
+    Column("started_at", "First batch"),
+    Column("latest_at", "Last delivery"),
+    Column("stream", "Stream", form=lambda stream: show.code(str(stream))),
+    Column("state", "State", _state, css="wrap"),
+)
 
 
 class ReleaseForm(forms.Form):
@@ -58,14 +87,15 @@ def streams(request: UserRequest) -> HttpResponse:
         stream__isnull=False, rival_at__gt=timezone.now() - senders.RECENT
     )
     context = {
-        "section": "ingest",
-        "tab": "streams",
-        "counts": segments.tab_counts(),
+        **tabs("streams"),
         "waiting": waiting.select_related("source", "stream").order_by("source__name"),
-        "page": Paginator(
+        "table": Table(
+            "Streams",
+            _STREAMS,
             Stream.objects.select_related("source").order_by("-latest_at", "-pk"),
-            _PER_PAGE,
-        ).get_page(request.GET.get("page")),
+            query=request.GET,
+            per_page=_PER_PAGE,
+        ),
     }
     return render(request, "ingest/streams.html", context)
 
@@ -88,12 +118,6 @@ def stream(request: UserRequest, pk: int) -> HttpResponse:
     return render(
         request,
         "ingest/stream.html",
-        {
-            "section": "ingest",
-            "tab": "streams",
-            "counts": segments.tab_counts(),
-            "stream": discarded,
-            "form": form,
-        },
+        {**tabs("streams"), "stream": discarded, "form": form},
         status=400 if form.errors else 200,
     )

@@ -14,7 +14,7 @@ from ioportal.site.models import Cluster
 from ioportal.site.registration import register
 from ioportal.site.registration_tables import LARGEST_BYTES, Table, document
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.ingest import segments
+from ioportal.web.ingest.segments import tabs
 
 if TYPE_CHECKING:
     from django.core.files.uploadedfile import UploadedFile
@@ -70,11 +70,6 @@ def tables(request: UserRequest) -> HttpResponse:
     return render(
         request,
         "ingest/tables.html",
-        {
-            "section": "ingest",
-            "tab": "tables",
-            "counts": segments.tab_counts(),
-            "form": form,
-        },
+        {**tabs("tables"), "form": form},
         status=400 if form.errors else 200,
     )
