@@ -1,8 +1,11 @@
-"""Nobody is accused by a job id alone that another user's job on the same node can send."""
+"""A job id or a process name that anybody can send accuses nobody but the host that sent it."""
 
 import pytest
 
-from ioportal.findings.models import Case, Flag
+from ioportal.findings.models import Case, Flag, ThresholdSet
+from ioportal.findings.thresholds import apply_thresholds
+from ioportal.site.models import Nid
+from ioportal.telemetry.models import AttributedRpc, AttributedSecond
 from tests import storms
 from tests.logs import Run, sacct
 
@@ -44,3 +47,33 @@ def test_a_storm_from_nodes_of_several_owners_accuses_no_job_by_its_id(
 
     assert accused == ({("impact", "77")} if is_accused else set())
     assert Case.objects.to_triage().exists() == is_accused
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x{request}", "x{second}", "x{request}.1001"],
+    ids=["by request", "by second", "with user id"],
+)
+def test_a_host_whose_processes_invent_names_is_accused(site, logs, ingest, evaluate, name):
+    values = {"rpcs": 100, "capacity_share": 0}
+    apply_thresholds(
+        ThresholdSet(rule="host-outside-jobs", thresholds=values, reason="a test", set_by="root")
+    )
+    ingest("sacct", logs("s", sacct(*OTHERS)), cluster="anvil")
+    trace = [
+        line.replace("-3@gni", "-4@gni")
+        .replace("-4@gni", "-9@gni")
+        .replace(":77 ", f":{name.format(request=number, second=moment.second)} ")
+        for number, (moment, line) in enumerate(storms.overload())
+    ]
+    ingest("rpctrace", logs("t", *trace), server="mds1")
+    storms.pin_baseline()
+
+    accused = {key for key, flag in evaluate().items() if flag.severity > Flag.Severity.NOTICE}
+
+    nid = Nid.objects.get(text="9@gni").pk
+    assert accused == {("host-outside-jobs", f"3:{nid}")}
+    windows = AttributedSecond.objects.order_by().values("start").distinct().count()
+    senders = AttributedSecond.objects.order_by().values("kind", "principal_id").distinct()
+    assert senders.count() <= 21 * windows
+    assert AttributedRpc.objects.filter(nid_id=nid).count() <= 21 * windows

@@ -111,7 +111,7 @@ def _on_node(nid, text, first, last, ended):
     if text in IDS:
         return "contradicted", text
     if text:
-        return "process", text
+        return ("process", text) if text.endswith(".0") else ("host", nid)
     if len(holders) > 1 or changes:
         return "ambiguous", nid
     return ("unattributed" if nid == UNREGISTERED else "host"), nid

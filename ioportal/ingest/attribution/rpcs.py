@@ -15,6 +15,7 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.tables import UTC_US
+from ioportal.site import process_names
 from ioportal.telemetry import planner
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Method, Principal
@@ -38,7 +39,7 @@ _OF_JOBS = """(
 _NIDS = """
 CREATE TEMP TABLE attribution_nids ON COMMIT DROP AS
 SELECT i.id, i.node_id, i.node_id IS NULL AND i.text <> '0@lo' AS unknown,
-    i.node_id IS NULL OR n.forwards AS unverifiable
+    i.node_id IS NULL OR n.forwards AS unverifiable, coalesce(n.forwards, false) AS forwards
 FROM site_nid i LEFT JOIN site_node n ON n.id = i.node_id
 WHERE i.id IN (
     SELECT w.nid_id FROM telemetry_rpcwindow w
@@ -93,6 +94,25 @@ nodes AS (
 )
 SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids, n.shared
 FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
+"""
+
+# Process names that count for themselves: a name without a user id is no evidence of anybody, and a
+# process may invent thousands. The others count for their host, unless it forwards those of others.
+_PROCESSES = """
+CREATE TEMP TABLE attribution_processes ON COMMIT DROP AS
+SELECT server_id, nid_id, start, source_job_id
+FROM (
+    SELECT w.server_id, w.nid_id, w.start, w.source_job_id, row_number() OVER (
+        PARTITION BY w.server_id, w.nid_id, w.start ORDER BY sum(w.count) DESC, w.source_job_id
+    ) AS place
+    FROM telemetry_rpcwindow w
+    JOIN attribution_nids i ON i.id = w.nid_id
+    JOIN site_sourcejobid s ON s.id = w.source_job_id AND s.batch_id = '' AND s.launch = ''
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND w.source_job_id <> 0 AND {rows}
+        AND (i.forwards OR {uid} IS NOT NULL)
+    GROUP BY 1, 2, 3, 4
+) names
+WHERE place <= %(most_processes)s
 """
 
 # The jobs that each job id claims in each of its windows.
@@ -207,7 +227,8 @@ WITH claiming AS (
             WHEN h.unverifiable THEN n.unverified[width_bucket(w.start, n.starts)]
             ELSE n.elsewhere[width_bucket(w.start, n.starts)]
         END AS strength,
-        coalesce(c.over, n.over[width_bucket(w.start, n.starts)]) AS over
+        coalesce(c.over, n.over[width_bucket(w.start, n.starts)]) AS over,
+        s.source_job_id IS NOT NULL AS is_process
     FROM telemetry_rpcwindow w
     JOIN attribution_holders h ON h.nid_id = w.nid_id
     LEFT JOIN attribution_named n ON n.source_job_id = w.source_job_id
@@ -215,6 +236,8 @@ WITH claiming AS (
         AND p.job_id = n.job_ids[width_bucket(w.start, n.starts)]
     LEFT JOIN attribution_contested c ON c.source_job_id = w.source_job_id
         AND c.start = w.start AND c.nid_id = w.nid_id
+    LEFT JOIN attribution_processes s ON s.source_job_id = w.source_job_id
+        AND s.start = w.start AND s.nid_id = w.nid_id AND s.server_id = w.server_id
     WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
 ),
 candidates AS (
@@ -241,7 +264,8 @@ attributed AS (
             -- (A contradicted user id on the job's own node is nobody's proof.)
             WHEN jobs = 1 AND last < until AND NOT claims_holder THEN %(JOB)s
             WHEN named THEN %(CONTRADICTED)s
-            WHEN source_job_id <> 0 THEN %(PROCESS)s
+            WHEN is_process THEN %(PROCESS)s
+            WHEN source_job_id <> 0 THEN %(HOST)s
             WHEN jobs > 1 OR last >= until THEN %(AMBIGUOUS)s
             WHEN unknown THEN %(UNATTRIBUTED)s
             ELSE %(HOST)s
@@ -262,7 +286,7 @@ INSERT INTO telemetry_attributedrpc (
 SELECT start, segment_id, server_id, service_id, opcode, kind,
     CASE WHEN kind = %(JOB)s THEN matched_job_id ELSE 0 END AS principal_job,
     -- A contradicted claim keeps its job id and its NID, for whoever looks for its sender.
-    CASE WHEN kind = %(JOB)s AND NOT contradicted THEN 0 ELSE source_job_id END
+    CASE WHEN kind = %(JOB)s AND NOT contradicted OR kind = %(HOST)s THEN 0 ELSE source_job_id END
         AS principal_source_job,
     CASE WHEN (named OR kind = %(JOB)s) AND NOT contradicted THEN 0 ELSE nid_id END
         AS principal_nid,
@@ -332,10 +356,12 @@ WHERE start >= %(start)s AND start < %(end)s AND (
 )
 """
 
+_MOST_PROCESSES = 20  # of a NID in a window
 # By the strength of claims.
 _METHODS = (Method.JOB_ID, Method.JOB_ID_UID, Method.JOB_ID_NODE, Method.JOB_ID_NODE)
 _CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
+    "most_processes": _MOST_PROCESSES,
     "BY_NONE": Method.NONE.value,
     "BY_NODE": Method.NODE.value,
     "BY_NODE_PROCESS": Method.NODE_PROCESS.value,
@@ -349,6 +375,7 @@ _CONSTANTS: dict[str, Any] = {
 _TABLES = {
     "attribution_nids": _NIDS,
     "attribution_holders": _HOLDERS,
+    "attribution_processes": _PROCESSES,
     "attribution_claimed": _CLAIMED,
     "attribution_proven": _PROVEN,
     "attribution_named": _NAMED,
@@ -417,7 +444,7 @@ def _prepared(rows: str, values: dict[str, Any]) -> Generator[dict[str, Any]]:
     values = _CONSTANTS | values
     with connection.cursor() as cursor:
         for table, create in _TABLES.items():
-            cursor.execute(create.format(rows=rows), values)
+            cursor.execute(create.format(rows=rows, uid=process_names.UID_OF_TEXT), values)
             cursor.execute(f"ANALYZE {table}")
         # The groups of an hour fit in this memory.
         with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):
