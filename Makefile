@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PORT ?= 8000
 SEEDS ?= 20
+FIRST ?= 201
 ADVISORIES ?= pypi
 MUTANTS ?= 40
 
@@ -85,8 +86,8 @@ mail-chaos: services  ## Kill the sender of notifications and break its servers;
 incidents: setup-test services  ## Distinguish harmful from busy jobs in 20 simulated incidents
 	@$(RUN) env IOPORTAL_TEST_INCIDENTS=20 $(VENV)/pytest --capture no tests/web/incidents/test_impact.py
 
-flag-quality: setup-bench services  ## Measure precision and recall of the rules on labelled sets (SEEDS=20)
-	@$(RUN) $(VENV)/python -m bench flag-quality --seeds $(SEEDS)
+flag-quality: setup-bench services  ## Measure precision and recall of the rules on labelled sets (SEEDS=20, FIRST=201)
+	@$(RUN) $(VENV)/python -m bench flag-quality --seeds $(SEEDS) --first $(FIRST)
 
 services: setup  ## Start PostgreSQL and Valkey, or check the servers named in the environment
 	@$(VENV)/python -m scripts.services start
