@@ -19,7 +19,6 @@ from ioportal.alerts import requests
 from ioportal.alerts.decide import Policy
 from ioportal.alerts.requests import Load
 from ioportal.changes import past_effects
-from ioportal.core.charts import images
 from ioportal.core.formatting import percent, significant, total_waiting
 from ioportal.core.visible_text import visible
 from ioportal.findings import evidence, flags, history, latest_data, service_jobs
@@ -366,6 +365,8 @@ class Topic:
         chart = history_chart(flag, visible(row.subject.text), history.for_flag(flag))
         if chart is None or chart.is_empty:
             return None
+        from ioportal.core.charts import images  # noqa: PLC0415  (loads matplotlib: mails only)
+
         return images.png(chart.chart, chart.steps, chart.window.axis, chart.marks())
 
     @property

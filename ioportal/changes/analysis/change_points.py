@@ -19,8 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import ruptures
-from scipy.ndimage import median_filter
+import scipy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -82,10 +81,12 @@ def change_points(days: Ints, medians: Floats) -> list[ChangePoint]:
     values = np.maximum(medians, positive.min() / 2)
     logs = _without_weekly_cycle(days, np.log(values))
     deviation, correlation = _noise(logs)
-    usual = median_filter(logs, _NEIGHBOURS, mode="nearest")
+    usual = scipy.ndimage.median_filter(logs, _NEIGHBOURS, mode="nearest")
     limit = _CLIPPED * deviation
     scaled = (usual + np.clip(logs - usual, -limit, limit)) / deviation
     penalty = _PENALTY * np.log(scaled.size) * (1 + correlation) / (1 - correlation)
+    import ruptures
+
     search = ruptures.KernelCPD(kernel="linear", min_size=_MIN_LEVEL_DAYS)
     edges = [0, *search.fit(scaled.reshape(-1, 1)).predict(pen=penalty)]
     return _large_changes(values, edges)
@@ -93,7 +94,7 @@ def change_points(days: Ints, medians: Floats) -> list[ChangePoint]:
 
 def _without_weekly_cycle(days: Ints, logs: Floats) -> Floats:
     """Subtract the median of each weekday's differences from the days around it."""
-    residuals = logs - median_filter(logs, _SLOW, mode="nearest")
+    residuals = logs - scipy.ndimage.median_filter(logs, _SLOW, mode="nearest")
     cycle = np.zeros(_WEEK)
     for weekday in range(_WEEK):
         of_weekday = residuals[days % _WEEK == weekday]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from scipy import stats
+import scipy
 
 from ioportal.experiments.analysis.run_frame import ARM, LABEL, UNUSABLE, metric_names, usable
 from ioportal.jobs.analysis.comparison.effects import holm
@@ -148,7 +148,7 @@ def mean_interval(values: Floats) -> Interval | None:
     mean, count = float(values.mean()), values.size
     if count == 1:
         return Interval(mean, mean, mean)
-    error = float(stats.t.ppf(_EDGE, count - 1) * values.std(ddof=1) / count**0.5)
+    error = float(scipy.stats.t.ppf(_EDGE, count - 1) * values.std(ddof=1) / count**0.5)
     return Interval(mean, mean - error, mean + error)
 
 
@@ -160,7 +160,9 @@ def median_interval(values: Floats) -> Interval | None:
     if not values.size:
         return None
     ordered = np.sort(values)
-    outside = max(int(stats.binom.ppf(1 - _EDGE, values.size, _MEDIAN)) - 1, 0)  # at either end
+    outside = max(
+        int(scipy.stats.binom.ppf(1 - _EDGE, values.size, _MEDIAN)) - 1, 0
+    )  # at either end
     return Interval(
         float(np.median(values)), float(ordered[outside]), float(ordered[values.size - 1 - outside])
     )
@@ -191,7 +193,7 @@ def difference_of_means(values: Floats, reference: Floats) -> tuple[Interval, fl
     difference = float(values.mean() - reference.mean())
     if np.ptp(values) == 0 and np.ptp(reference) == 0:
         return Interval(difference, difference, difference), 0.0 if difference else 1.0
-    test = stats.ttest_ind(values, reference, equal_var=False)
+    test = scipy.stats.ttest_ind(values, reference, equal_var=False)
     low, high = test.confidence_interval(CONFIDENCE)
     return Interval(difference, float(low), float(high)), float(test.pvalue)
 
@@ -261,9 +263,9 @@ def spearman(first: Floats, second: Floats) -> Interval:
         first: shape (n,), at least 4 values that are not all equal.
         second: likewise.
     """
-    rho = float(stats.spearmanr(first, second).statistic)
+    rho = float(scipy.stats.spearmanr(first, second).statistic)
     inside = min(max(rho, -1 + 1e-9), 1 - 1e-9)
-    error = stats.norm.ppf(_EDGE) * np.sqrt((1 + inside**2 / 2) / (first.size - 3))
+    error = scipy.stats.norm.ppf(_EDGE) * np.sqrt((1 + inside**2 / 2) / (first.size - 3))
     low, high = np.tanh(np.arctanh(inside) + np.array([-error, error])).tolist()
     return Interval(rho, low, high)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize, stats
+import scipy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +145,7 @@ def fit(loads: Sequence[Load]) -> Fit:
             "separated. Add runs with another read size."
         )
     scaled = terms / lengths  # numbers of similar size
-    solution, distance = optimize.nnls(scaled, np.ones(times.size))
+    solution, distance = scipy.optimize.nnls(scaled, np.ones(times.size))
     if not solution.all():
         missing, other = ("latency", "transfer") if not solution[0] else ("transfer", "latency")
         raise NotIdentifiable(
@@ -155,7 +155,7 @@ def fit(loads: Sequence[Load]) -> Fit:
     degrees = times.size - 2
     variance = max(distance**2 / degrees, EXACT**2)
     errors = np.sqrt(variance * np.diag(np.linalg.inv(scaled.T @ scaled)))
-    wide = float(stats.t.ppf(_EDGE, degrees)) * errors
+    wide = float(scipy.stats.t.ppf(_EDGE, degrees)) * errors
     latency, slowness = (
         Estimate(*(float(x / length) for x in (value, max(value - half, 0.0), value + half)))
         for value, half, length in zip(solution, wide, lengths, strict=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import optimize, stats
+import scipy
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -26,7 +27,7 @@ _POINTS = 40  # of the curve
 _EXPONENTS = np.linspace(0.02, 3.0, 299)
 # Constant part / growing part at the largest scale.
 _CONSTANTS = np.concatenate([[0.0], np.geomspace(1e-4, 1e3, 240)])
-_MAD_TO_SIGMA = 1 / stats.norm.ppf(0.75)
+_MAD_TO_SIGMA = 1 / NormalDist().inv_cdf(0.75)
 _NEGLIGIBLE = 0.02  # robust standard deviation of log values that is assumed at least
 _SURE = 1 - CONFIDENCE
 
@@ -128,7 +129,7 @@ def _level(scale: float, values: Floats) -> Level:
     mean, count = float(values.mean()), values.size
     low = high = None
     if count > 1:
-        error = stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * values.std(ddof=1) / count**0.5
+        error = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * values.std(ddof=1) / count**0.5
         low, high = float(mean - error), float(mean + error)
     return Level(scale, count, mean, float(np.median(values)), low, high)
 
@@ -192,7 +193,7 @@ class _Profile:
 
     def _squares_limit(self) -> float:
         freedom = self._count - _PARAMETERS
-        allowed = stats.f.ppf(CONFIDENCE, 1, freedom) / freedom
+        allowed = scipy.stats.f.ppf(CONFIDENCE, 1, freedom) / freedom
         return float(self.squares.min() * (1 + allowed))
 
     @property
@@ -202,7 +203,7 @@ class _Profile:
         if best <= 0:
             return self._constant_squares > 0
         ratio = (self._constant_squares - best) / 2 / (best / freedom)
-        return bool(stats.f.sf(ratio, 2, freedom) < _SURE)
+        return bool(scipy.stats.f.sf(ratio, 2, freedom) < _SURE)
 
     def growth(self) -> Growth:
         """Return the best fit with its intervals."""
@@ -225,7 +226,9 @@ class _Profile:
 
         start = np.array([scale * _CONSTANTS[column], scale, _EXPONENTS[row]])
         bounds = ((0, scale / 10, _EXPONENTS[0] / 2), (np.inf, scale * 10, 2 * _EXPONENTS[-1]))
-        found = optimize.least_squares(residuals, start, bounds=bounds, x_scale=(scale, scale, 1))
+        found = scipy.optimize.least_squares(
+            residuals, start, bounds=bounds, x_scale=(scale, scale, 1)
+        )
         constant, growing, exponent = found.x.tolist()
         return constant, growing / largest**exponent, exponent
 

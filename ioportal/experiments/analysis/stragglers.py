@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from scipy import stats
+import scipy
 
 from ioportal.experiments.analysis.bursts import FAST, SLOW
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE
@@ -115,8 +115,8 @@ def _survival(durations: Floats, is_over: Bools) -> tuple[tuple[float, ...], ...
     """Return the steps of the survival function, from time 0."""
     if not is_over.any():
         return (0.0, float(durations.max())), (1.0, 1.0)
-    censored = stats.CensoredData(uncensored=durations[is_over], right=durations[~is_over])
-    survival = stats.ecdf(censored).sf
+    censored = scipy.stats.CensoredData(uncensored=durations[is_over], right=durations[~is_over])
+    survival = scipy.stats.ecdf(censored).sf
     return (0.0, *survival.quantiles.tolist()), (1.0, *survival.probabilities.tolist())
 
 
@@ -128,7 +128,7 @@ def _share_ended(durations: Floats, is_over: Bools, limit_s: float) -> Interval 
 
 def share(part: int, whole: int) -> Interval:
     """Return a share with Wilson's interval; `whole` is at least 1."""
-    bounds = stats.binomtest(part, whole).proportion_ci(CONFIDENCE, method="wilson")
+    bounds = scipy.stats.binomtest(part, whole).proportion_ci(CONFIDENCE, method="wilson")
     return Interval(part / whole, float(bounds.low), float(bounds.high))
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from scipy.optimize import isotonic_regression
-from scipy.stats import theilslopes
+import scipy
 
 from collectors.tables import UTC_US
 from ioportal.load.analysis.impact import US_PER_S
@@ -412,7 +411,7 @@ def _fitted(binned: _Binned, weights: Floats) -> _Fit:
     middle = np.cumsum(totals) - totals / 2
     medians = binned.windows.factor[np.searchsorted(np.cumsum(weights), middle)]
     bins = np.flatnonzero(totals)
-    fitted = isotonic_regression(medians[bins], weights=totals[bins]).x
+    fitted = scipy.optimize.isotonic_regression(medians[bins], weights=totals[bins]).x
     calm = np.maximum(fitted <= _CALM_FACTOR * fitted[0], np.arange(len(bins)) < _FEWEST_CALM_BINS)
     baseline = _without_load(binned.loads[bins][calm], medians[bins][calm], fitted[0])
     slow = np.flatnonzero(fitted >= KNEE_FACTOR * baseline)
@@ -428,7 +427,7 @@ def _without_load(loads: Floats, factors: Floats, lowest: float) -> float:
     """
     if len(loads) < _FEWEST_CALM_BINS:
         return lowest
-    intercept = float(theilslopes(1 / factors, loads).intercept)
+    intercept = float(scipy.stats.theilslopes(1 / factors, loads).intercept)
     return lowest if intercept <= 0 else min(max(1 / intercept, lowest / 2), lowest)
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from ioportal.jobs.analysis.comparison.arms import Arm
 from ioportal.jobs.analysis.comparison.comparing import compare
@@ -272,7 +272,7 @@ def student_interval(value: float, resampled: Floats, days: int) -> Interval:
     """
     known = resampled[np.isfinite(resampled)]
     # Resampling n days gives the deviation of a sample, which is smaller by this factor.
-    wide = stats.t.ppf(_EDGE, days - 1) * np.sqrt(days / (days - 1))
+    wide = scipy.stats.t.ppf(_EDGE, days - 1) * np.sqrt(days / (days - 1))
     if value > 0 and known.min() > 0:
         factor = float(np.exp(wide * np.log(known).std()))
         return Interval(value, value / factor, value * factor)
@@ -321,9 +321,9 @@ def daily_correlation(loads: Floats, values: Floats, days: Ints) -> Interval | N
     )
     if np.ptp(means) == 0 or np.ptp(medians) == 0:
         return None
-    rho = float(stats.spearmanr(means, medians).statistic)
+    rho = float(scipy.stats.spearmanr(means, medians).statistic)
     inside = min(max(rho, -1 + 1e-9), 1 - 1e-9)
-    wide = stats.norm.ppf(_EDGE) * np.sqrt((1 + inside**2 / 2) / (counts.size - 3))
+    wide = scipy.stats.norm.ppf(_EDGE) * np.sqrt((1 + inside**2 / 2) / (counts.size - 3))
     low, high = np.tanh(np.arctanh(inside) + np.array([-wide, wide])).tolist()
     return Interval(rho, low, high)
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from ioportal.jobs.analysis.comparison.arms import balance
 from ioportal.jobs.analysis.comparison.day_samples import cliffs_delta, day_sample
@@ -352,7 +352,7 @@ def _trend_p(daily: Daily | None) -> float:
     """Return the p-value of a trend of daily medians: Kendall's tau."""
     if daily is None or daily.days.size < MIN_DAYS or np.ptp(daily.medians) == 0:
         return 1.0
-    return float(stats.kendalltau(daily.days, daily.medians).pvalue)
+    return float(scipy.stats.kendalltau(daily.days, daily.medians).pvalue)
 
 
 def _with_drift(figures: ArmFigures, adjusted_p: float) -> ArmFigures:
@@ -361,5 +361,5 @@ def _with_drift(figures: ArmFigures, adjusted_p: float) -> ArmFigures:
     days, medians = figures.daily.days, figures.daily.medians
     if medians.min() <= 0:
         return replace(figures, drift=Drift(None, adjusted_p))
-    slope = stats.theilslopes(np.log(medians), days).slope
+    slope = scipy.stats.theilslopes(np.log(medians), days).slope
     return replace(figures, drift=Drift(float(np.expm1(slope * np.ptp(days))), adjusted_p))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
+from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from ioportal.jobs.analysis.comparison.day_correlation import (
     correlation,
@@ -30,7 +31,7 @@ _SEED = 2016
 _ROUNDING = 1e-12  # relative standard errors below this are rounding errors
 _TAIL = (1 - CONFIDENCE) / 2
 _PERMUTATIONS = 1_000  # 6 runs in each of two arms have fewer
-_NORMAL = float(special.ndtri(1 - _TAIL))
+_NORMAL = NormalDist().inv_cdf(1 - _TAIL)
 
 
 def resampled_days(days: Ints) -> Floats:
@@ -242,7 +243,7 @@ def _freedom(variances: Sequence[float], freedoms: Sequence[float]) -> float:
 
 
 def _student(share: float, freedom: float) -> float:
-    return float(special.stdtrit(freedom, share))
+    return float(scipy.special.stdtrit(freedom, share))
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,7 @@ def _t_test(level: float, variance: float, freedom: float) -> TestResult:
     if variance <= (_ROUNDING * level) ** 2:
         return TestResult(0.0 if level else 1.0, 0.0)
     error = variance**0.5
-    return TestResult(float(2 * special.stdtr(freedom, -abs(level) / error)), error)
+    return TestResult(float(2 * scipy.special.stdtr(freedom, -abs(level) / error)), error)
 
 
 def run_test(first: DaySample, other: DaySample) -> TestResult:
@@ -291,11 +292,11 @@ def run_test(first: DaySample, other: DaySample) -> TestResult:
     has_ties = np.unique(values).size < values.size  # scipy's exact test ignores them
     is_small = comb(values.size, first.values.size) <= _PERMUTATIONS
     if has_ties and is_small:
-        exact = stats.PermutationMethod(_PERMUTATIONS)
+        exact = scipy.stats.PermutationMethod(_PERMUTATIONS)
         return TestResult(
-            float(stats.mannwhitneyu(first.values, other.values, method=exact).pvalue)
+            float(scipy.stats.mannwhitneyu(first.values, other.values, method=exact).pvalue)
         )
-    return TestResult(float(stats.mannwhitneyu(first.values, other.values).pvalue))
+    return TestResult(float(scipy.stats.mannwhitneyu(first.values, other.values).pvalue))
 
 
 def smallest_effect(error: float, freedom: float, tests: int) -> float:
