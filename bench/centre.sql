@@ -150,7 +150,7 @@ CROSS JOIN (SELECT min(id) AS id FROM site_server) s;
 
 INSERT INTO site_service (id, name) VALUES (1, 'mdt');
 
-INSERT INTO activity_pinnedbaseline (server_id, service_id, opcode, baseline_us, since, pinned_at,
+INSERT INTO load_pinnedbaseline (server_id, service_id, opcode, baseline_us, since, pinned_at,
     pinned_by, why)
 SELECT min(id), 1, 33, 120, %(began)s, %(began)s, '', '' FROM site_server;
 

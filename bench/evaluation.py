@@ -59,7 +59,7 @@ FROM generate_series(%(start)s::timestamptz, %(end)s::timestamptz - interval '10
 WHERE j.id %% 2 + 1 = s.n
 """
 _EVIDENCE = """
-INSERT INTO flags_jobevidence (job_id, seen_until, filesystem_id, peak_operations,
+INSERT INTO findings_jobevidence (job_id, seen_until, filesystem_id, peak_operations,
     sustained_operations, peak_stats, peak_locks_s, peak_impact_s, impact_s, lock_share, lock_ratio,
     startup_operations, startup_opens)
 SELECT s.job_id, s.computed_at, f.id, s.metadata_operations / 9, s.metadata_operations / 5,
@@ -138,7 +138,7 @@ def _roll_up(start: datetime, end: datetime) -> None:
 def _back_tests(ended: int) -> Iterator[Figure]:
     with connection.cursor() as cursor:
         cursor.execute(_EVIDENCE)
-        cursor.execute("VACUUM ANALYZE flags_jobevidence")
+        cursor.execute("VACUUM ANALYZE findings_jobevidence")
     end = datetime.fromisoformat(centre.ENDED)
     for rule, thresholds in _TRIED.items():
         test = BackTest.objects.create(

@@ -19,7 +19,7 @@ SELECT id, %(now)s, 7200, node_count, NULL, 1e9 + id, 1e9, 90 * id, 40 * id, 40 
     40 * id, 40 * id, 10 * id, 0, 0
 FROM jobs_job;
 
-INSERT INTO flags_jobevidence (
+INSERT INTO findings_jobevidence (
     job_id, seen_until, filesystem_id, peak_operations, peak_operations_at, sustained_operations,
     sustained_operations_at, peak_stats, peak_stats_at, startup_operations, startup_opens
 )

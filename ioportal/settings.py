@@ -30,7 +30,6 @@ INSTALLED_APPS = [
     "csp",
     "django_filters",
     "django_htmx",
-    "ioportal.core.postgres",
     "ioportal.core.throttling",
     "ioportal.telemetry",
     "ioportal.site",
@@ -120,7 +119,7 @@ STATEMENT_TIMEOUT = env.duration("IOPORTAL_STATEMENT_TIMEOUT", "30s")
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
-        "LOCATION": "studies_cacheentry",
+        "LOCATION": "jobs_cacheentry",
     },
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

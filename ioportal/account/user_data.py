@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 _USER_FILTERS = {"user", "produsername"}  # parameters of job lists
 _FILTER_COLUMNS = (
-    ("studies.Mitigation", "scope"),
-    ("studies.DismissedChange", "scope"),
-    ("studies.Population", "query"),
+    ("changes.Mitigation", "scope"),
+    ("changes.DismissedChange", "scope"),
+    ("jobs.Population", "query"),
 )
 _REMOVED = "(removed)"
 _UNSENT = (Notification.State.DRAFT, Notification.State.WAITING)

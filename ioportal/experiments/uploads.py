@@ -266,7 +266,7 @@ class _Progress:
         self._stored = time.monotonic()
         with self._connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE ingest_upload SET lines = %s WHERE id = %s",
+                "UPDATE experiments_upload SET lines = %s WHERE id = %s",
                 [sum(self._lines.values()), self._upload.pk],
             )
 

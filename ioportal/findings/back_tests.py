@@ -95,7 +95,7 @@ def _worst(findings: list[pl.DataFrame]) -> pl.DataFrame:
 def request(test: BackTest) -> BackTest:
     """Store a back-test, or return an equal unfinished one (a form submitted twice)."""
     with connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE flags_backtest IN SHARE ROW EXCLUSIVE MODE")
+        cursor.execute("LOCK TABLE findings_backtest IN SHARE ROW EXCLUSIVE MODE")
     parameters = {name: getattr(test, name) for name in _PARAMETERS}
     pending = BackTest.objects.unfinished().filter(**parameters).first()
     if pending is None:

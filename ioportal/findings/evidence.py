@@ -76,7 +76,7 @@ SELECT j.id, j.core_count, {metrics}, {kinds}, {peaks},
     s.ambiguous_share + s.contradicted_share <= %(ambiguous)s, {until}, e.peak_operations_at
 FROM jobs_job j
 JOIN jobs_jobstatistics s ON s.job_id = j.id
-LEFT JOIN flags_jobevidence e ON e.job_id = j.id
+LEFT JOIN findings_jobevidence e ON e.job_id = j.id
 LEFT JOIN LATERAL (
     SELECT bool_and(
         string_to_array(substring(v.version from '^\\d+\\.\\d+'), '.')::int[] <= %(counted)s::int[]
@@ -207,7 +207,7 @@ FROM unnest(%(owners)s::text[], %(projects)s::text[], %(untils)s::timestamptz[])
 JOIN jobs_job j ON (j.owner = nullif(flagged.owner, '') OR j.project = nullif(flagged.project, ''))
     AND (j.ended_at IS NULL OR j.ended_at > flagged.until)
 JOIN jobs_jobstatistics s ON s.job_id = j.id
-LEFT JOIN flags_jobevidence e ON e.job_id = j.id
+LEFT JOIN findings_jobevidence e ON e.job_id = j.id
 WHERE j.started_at IS NOT NULL
 GROUP BY flagged.owner, flagged.project, flagged.until HAVING max({until}) > flagged.until
 """).format(until=_UNTIL)
@@ -240,7 +240,7 @@ SELECT wanted.owner, wanted.project, max({until})
 FROM unnest(%(owners)s::text[], %(projects)s::text[]) AS wanted (owner, project)
 JOIN jobs_job j ON j.owner = nullif(wanted.owner, '') OR j.project = nullif(wanted.project, '')
 LEFT JOIN jobs_jobstatistics s ON s.job_id = j.id
-LEFT JOIN flags_jobevidence e ON e.job_id = j.id
+LEFT JOIN findings_jobevidence e ON e.job_id = j.id
 WHERE j.started_at < %(end)s AND (j.ended_at IS NULL OR j.ended_at >= %(start)s)
     AND {until} >= %(start)s AND {until} < %(end)s
 GROUP BY 1, 2 HAVING NOT bool_or(

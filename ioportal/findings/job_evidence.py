@@ -95,7 +95,7 @@ SELECT principal_id, sum(impact_us) / 1e6 FROM telemetry_impactwindow
 WHERE kind = %(JOB)s AND principal_id = ANY(%(jobs)s) GROUP BY 1
 """)
 _PREVIOUS = sql.SQL("""
-SELECT {columns}, j.started_at FROM flags_jobevidence e JOIN jobs_job j ON j.id = e.job_id
+SELECT {columns}, j.started_at FROM findings_jobevidence e JOIN jobs_job j ON j.id = e.job_id
 WHERE e.job_id = ANY(%(jobs)s)
 """)
 

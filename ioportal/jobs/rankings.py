@@ -180,7 +180,7 @@ FROM selected
 JOIN jobs_job j ON j.id = selected.job_id
 {links}
 LEFT JOIN jobs_jobstatistics s ON s.job_id = j.id
-LEFT JOIN flags_jobevidence e ON e.job_id = j.id
+LEFT JOIN findings_jobevidence e ON e.job_id = j.id
 """
 _RANKED = (
     """

@@ -57,7 +57,7 @@ SELECT j.cluster_id, {size_class}, {user_and_name}, hashtextextended(j.owner, 0)
 FROM jobs_job j JOIN jobs_jobstatistics s ON s.job_id = j.id
 WHERE j.started_at >= %(start)s AND j.started_at < %(end)s AND s.quality <> 'poor'
     AND j.node_count > 0 AND NOT EXISTS (
-        SELECT FROM flags_flag f
+        SELECT FROM findings_flag f
         WHERE f.job_id = j.id AND f.severity >= {warning} AND f.suppression_reasons = '[]'
             AND f.ended_at IS NULL
     )

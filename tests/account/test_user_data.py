@@ -118,7 +118,7 @@ def test_a_removal_leaves_a_pseudonym_only(alice, storm, call):
     )
     before = {model: model.objects.count() for model in (Job, Flag, Case, Notification, JobGroup)}
 
-    assert {"jobs_job", "flags_case", "alerts_notification"} < {*tables_with("alice")}
+    assert {"jobs_job", "findings_case", "alerts_notification"} < {*tables_with("alice")}
     assert "removed-" in call("user_data", "remove", "alice", "--yes", "--reason", "left")
 
     assert tables_with("alice") == []
@@ -190,7 +190,7 @@ def test_other_users_are_left_alone(alice, call):
 def test_every_column_that_names_a_user_is_known():
     known = {f"{each.table}.{each.column}" for each in holdings.NAME_COLUMNS}
     known |= {f"{each.table}.{each.path.split('__')[0]}" for each in holdings.SECTIONS}
-    known |= {"flags.Case.assignee", "admin.LogEntry.user"}  # keys of the log-in, which remains
+    known |= {"findings.Case.assignee", "admin.LogEntry.user"}  # keys of the log-in, which remains
     known |= {"site.Project.contact"}  # removed with the account
 
     named = {

@@ -17,7 +17,7 @@ from tests.web import rows, stories
 from tests.web.comparisons import campaigns
 
 HOSTILE = "\x1b]0;owned\x07\x9b2J\u202egpj.exe\r\x7f"  # a name that users may give to a job
-FIRST_KEYS = {"jobs_job": 48_211, "flags_case": 17}  # as in docs/client.md
+FIRST_KEYS = {"jobs_job": 48_211, "findings_case": 17}  # as in docs/client.md
 
 
 @pytest.fixture(scope="module")

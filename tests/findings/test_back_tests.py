@@ -246,7 +246,7 @@ def test_a_back_test_restarts_after_its_worker_was_killed(environment, evaluate,
         rule="outlier", thresholds={}, start=DAY, end=at("24:00"), requested_by="root"
     )
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("LOCK TABLE flags_jobevidence")  # the worker blocks here
+        cursor.execute("LOCK TABLE findings_jobevidence")  # the worker blocks here
         worker = subprocess.Popen(
             [*ENDS_WITH_PARENT, sys.executable, "-c", _CHILD], env=environment, cwd=REPOSITORY
         )

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -77,3 +78,9 @@ def test_the_client_needs_only_httpx():
         cwd=PROJECT / "client",
         check=True,
     )
+
+
+def test_the_label_of_an_app_is_the_name_of_its_folder():
+    ours = [app for app in apps.get_app_configs() if app.name.startswith("ioportal.")]
+
+    assert [app.label for app in ours] == [app.name.rpartition(".")[2] for app in ours]

@@ -1,4 +1,5 @@
 import django.db.models.deletion
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -7,6 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("site", "0001_initial"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
@@ -26,6 +28,9 @@ class Migration(migrations.Migration):
                         choices=[
                             ("ingest", "send batches of one source"),
                             ("metrics", "read the portal's metrics"),
+                            ("bounces", "report bounced mails"),
+                            ("read", "read what its user may see"),
+                            ("write", "store PanDA jobs, mitigations and experiments"),
                         ],
                         max_length=8,
                     ),
@@ -36,6 +41,16 @@ class Migration(migrations.Migration):
                 ("revoked_at", models.DateTimeField(blank=True, null=True)),
                 ("last_used_at", models.DateTimeField(blank=True, null=True)),
                 (
+                    "maker",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="made_tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
                     "source",
                     models.ForeignKey(
                         blank=True,
@@ -43,6 +58,16 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="tokens",
                         to="site.source",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tokens",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
@@ -59,7 +84,19 @@ class Migration(migrations.Migration):
                         ),
                         name="token_of_a_source",
                         violation_error_message="A token to send batches belongs to one source.",
-                    )
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("scope__in", ("read", "write")), ("user__isnull", False)),
+                            models.Q(
+                                models.Q(("scope__in", ("read", "write")), _negated=True),
+                                ("user__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="token_of_a_user",
+                        violation_error_message="A token to read or write data belongs to one user.",
+                    ),
                 ],
             },
         ),

@@ -15,6 +15,8 @@ import psycopg
 from django.db.backends.postgresql import base
 from psycopg.pq import TransactionStatus
 
+from ioportal.core.postgres.validation import Validation
+
 if TYPE_CHECKING:
     from psycopg.abc import PQGen
 
@@ -27,6 +29,7 @@ _CANCELLATION_S = 5.0  # from `statement_timeout` to the message of the server
 class DatabaseWrapper(base.DatabaseWrapper):
     """A connection of a thread; `statement_timeout_s` limits its statements (None: no limit)."""
 
+    validation_class = Validation
     health_check_done: bool
     statement_timeout_s: float | None = None
     _response_s: float | None = None

@@ -6,15 +6,14 @@ reports nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.apps import apps
 from django.core import checks
-from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from django.db import models
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -37,14 +36,12 @@ JOIN pg_class c ON c.oid = conrelid AND c.relnamespace = 'public'::regnamespace
 """
 
 
-def check(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
-    """Return an error for each database that lacks parts of models, once all migrations ran."""
-    missing = {alias: list(_missing(connections[alias])) for alias in databases or ()}
-    return [
-        checks.Error(f"Missing in {alias!r}: {', '.join(parts)}.", hint=_REMEDY, id="ioportal.E001")
-        for alias, parts in missing.items()
-        if parts
-    ]
+def check(connection: BaseDatabaseWrapper) -> list[checks.CheckMessage]:
+    """Return an error if the database lacks parts of models, once all migrations ran."""
+    parts = ", ".join(_missing(connection))
+    name = connection.alias
+    error = checks.Error(f"Missing in {name!r}: {parts}.", hint=_REMEDY, id="ioportal.E001")
+    return [error] if parts else []
 
 
 def _missing(connection: BaseDatabaseWrapper) -> Iterator[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.core import checks
-from django.db import connections
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from django.db.backends.base.base import BaseDatabaseWrapper
 
 _SUPERUSER = "SELECT current_user::text FROM pg_roles WHERE rolname = current_user AND rolsuper"
 _REMEDY = (
@@ -17,16 +16,12 @@ _REMEDY = (
 )
 
 
-def check(databases: Sequence[str] | None = None, **_: Any) -> list[checks.CheckMessage]:
-    """Return a warning for each database that is used as a superuser."""
+def check(connection: BaseDatabaseWrapper) -> list[checks.CheckMessage]:
+    """Return a warning if the database is used as a superuser."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SUPERUSER)
+        names = [name for (name,) in cursor.fetchall()]
     return [
         checks.Warning(f"The role {name} is a superuser.", hint=_REMEDY, id="ioportal.W001")
-        for alias in databases or ()
-        for name in _superusers(alias)
+        for name in names
     ]
-
-
-def _superusers(alias: str) -> list[str]:
-    with connections[alias].cursor() as cursor:
-        cursor.execute(_SUPERUSER)
-        return [name for (name,) in cursor.fetchall()]

@@ -69,7 +69,6 @@ class Experiment(models.Model):
     objects = ExperimentQuerySet.as_manager()
 
     class Meta:
-        app_label = "studies"
         ordering = ["-created_at", "-pk"]
 
     def __str__(self) -> str:
@@ -100,7 +99,6 @@ class Arm(models.Model):
     position = models.IntegerField(default=0)  # the first arm is the reference
 
     class Meta:
-        app_label = "studies"
         ordering = ["position", "pk"]  # of the same position: in order of their first run
         constraints = [
             models.UniqueConstraint(name="arm_identity", fields=["experiment", "name"]),
@@ -136,7 +134,6 @@ class Run(models.Model):
     panda_id = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
-        app_label = "studies"
         ordering = ["arm", "scale", "pk"]
         constraints = [
             models.UniqueConstraint(name="run_identity", fields=["experiment", "name"]),
@@ -158,11 +155,6 @@ class SystemCall(models.Model):
     duration_s = models.FloatField()
     first_line = models.BigIntegerField()
 
-    class Meta:
-        """The app that has its table."""
-
-        app_label = "studies"
-
     def __str__(self) -> str:
         return f"{self.call} {self.path}"
 
@@ -176,11 +168,6 @@ class SystemCallWindow(models.Model):
     failed = models.BooleanField()
     count = models.BigIntegerField()
     duration_s = models.FloatField()
-
-    class Meta:
-        """The app that has its table."""
-
-        app_label = "studies"
 
     def __str__(self) -> str:
         return f"{self.call} at {self.second} s"
@@ -207,11 +194,6 @@ class ProcessSample(models.Model):
     rx_bytes = models.FloatField(null=True)
     tx_bytes = models.FloatField(null=True)
 
-    class Meta:
-        """The app that has its table."""
-
-        app_label = "studies"
-
     def __str__(self) -> str:
         return f"{self.elapsed_s} s"
 
@@ -229,11 +211,6 @@ class PairTransfer(models.Model):
     y = models.FloatField(null=True)
     z = models.FloatField(null=True)
 
-    class Meta:
-        """The app that has its table."""
-
-        app_label = "studies"
-
     def __str__(self) -> str:
         return f"{self.client} to {self.target}"
 
@@ -248,7 +225,6 @@ class Attachment(models.Model):
     added_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        app_label = "studies"
         ordering = ["pk"]
 
     def __str__(self) -> str:

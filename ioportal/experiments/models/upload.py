@@ -59,7 +59,6 @@ class Upload(models.Model):
     objects = UploadQuerySet.as_manager()
 
     class Meta:
-        app_label = "ingest"
         indexes = [
             # The next to load; uploads of a page.
             models.Index(name="upload_state", fields=["state", "created_at"]),
@@ -82,7 +81,6 @@ class UploadFile(models.Model):
     size_bytes = models.BigIntegerField()  # as the browser states it
 
     class Meta:
-        app_label = "ingest"
         ordering = ["pk"]
 
     def __str__(self) -> str:
@@ -97,7 +95,6 @@ class UploadPart(models.Model):
     content = models.BinaryField()
 
     class Meta:
-        app_label = "ingest"
         ordering = ["number"]
         constraints = [
             models.UniqueConstraint(name="upload_part_identity", fields=["file", "number"])

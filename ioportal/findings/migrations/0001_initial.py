@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Flag",
+            name="Case",
             fields=[
                 (
                     "id",
@@ -23,20 +23,23 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("rule", models.CharField(max_length=64)),
-                ("rule_version", models.PositiveSmallIntegerField()),
                 (
                     "subject_kind",
                     models.CharField(
                         choices=[
                             ("job", "job"),
                             ("user", "user"),
+                            ("project", "project"),
+                            ("application", "application"),
+                            ("campaign", "campaign"),
                             ("host", "host"),
                             ("filesystem", "filesystem"),
                         ],
                         max_length=16,
                     ),
                 ),
-                ("subject", models.CharField(max_length=128)),
+                ("subject", models.CharField(blank=True, max_length=128)),
+                ("application", models.CharField(blank=True, max_length=255)),
                 ("owner", models.CharField(blank=True, max_length=64)),
                 (
                     "state",
@@ -59,6 +62,117 @@ class Migration(migrations.Migration):
                 ),
                 ("since", models.DateTimeField()),
                 ("until", models.DateTimeField()),
+                ("opened_at", models.DateTimeField(auto_now_add=True)),
+                ("changed_at", models.DateTimeField()),
+                ("resolved_at", models.DateTimeField(null=True)),
+                ("resolved_until", models.DateTimeField(null=True)),
+                ("resolution", models.CharField(blank=True, max_length=500)),
+                ("resolved_by", models.CharField(blank=True, max_length=150)),
+                ("muted_until", models.DateTimeField(null=True)),
+                (
+                    "assignee",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="cases",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "filesystem",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="site.filesystem",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-severity", "-until", "-pk"],
+            },
+        ),
+        migrations.CreateModel(
+            name="CaseEvent",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("opened", "opened"),
+                            ("suppressed", "suppressed"),
+                            ("escalated", "escalated"),
+                            ("acknowledged", "acknowledged"),
+                            ("muted", "muted"),
+                            ("reopened", "reopened"),
+                            ("assigned", "assigned"),
+                            ("commented", "commented"),
+                            ("answered", "answered"),
+                            ("followed up", "followed up"),
+                            ("resolved", "resolved"),
+                            ("moved", "moved"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                ("by", models.CharField(blank=True, max_length=150)),
+                ("text", models.TextField(blank=True, max_length=2000)),
+                (
+                    "case",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="findings.case",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["pk"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Flag",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("rule", models.CharField(max_length=64)),
+                ("rule_version", models.PositiveSmallIntegerField()),
+                (
+                    "subject_kind",
+                    models.CharField(
+                        choices=[
+                            ("job", "job"),
+                            ("user", "user"),
+                            ("project", "project"),
+                            ("application", "application"),
+                            ("campaign", "campaign"),
+                            ("host", "host"),
+                            ("filesystem", "filesystem"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("subject", models.CharField(max_length=128)),
+                ("owner", models.CharField(blank=True, max_length=64)),
+                (
+                    "severity",
+                    models.PositiveSmallIntegerField(
+                        choices=[(1, "notice"), (2, "warning"), (3, "abuse")]
+                    ),
+                ),
+                ("since", models.DateTimeField()),
+                ("until", models.DateTimeField()),
                 ("value", models.FloatField()),
                 ("numbers", models.JSONField()),
                 ("thresholds", models.JSONField()),
@@ -67,18 +181,14 @@ class Migration(migrations.Migration):
                 ("suppression_reasons", models.JSONField(default=list)),
                 ("opened_at", models.DateTimeField(auto_now_add=True)),
                 ("changed_at", models.DateTimeField(auto_now=True)),
-                ("resolved_at", models.DateTimeField(null=True)),
-                ("resolution", models.CharField(blank=True, max_length=500)),
-                ("resolved_by", models.CharField(blank=True, max_length=150)),
-                ("expired", models.BooleanField(default=False)),
-                ("muted_until", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("ending", models.CharField(blank=True, max_length=200)),
                 (
-                    "assignee",
+                    "case",
                     models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
+                        on_delete=django.db.models.deletion.CASCADE,
                         related_name="flags",
-                        to=settings.AUTH_USER_MODEL,
+                        to="findings.case",
                     ),
                 ),
                 (
@@ -130,26 +240,20 @@ class Migration(migrations.Migration):
                             ("suppressed", "suppressed"),
                             ("grew", "grew"),
                             ("escalated", "escalated"),
-                            ("acknowledged", "acknowledged"),
-                            ("muted", "muted"),
-                            ("reopened", "reopened"),
-                            ("assigned", "assigned"),
-                            ("commented", "commented"),
-                            ("resolved", "resolved"),
+                            ("ended", "ended"),
                         ],
                         max_length=16,
                     ),
                 ),
                 ("at", models.DateTimeField(auto_now_add=True)),
-                ("by", models.CharField(blank=True, max_length=150)),
-                ("text", models.TextField(blank=True, max_length=2000)),
+                ("text", models.TextField(blank=True)),
                 ("value", models.FloatField(null=True)),
                 (
                     "flag",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="events",
-                        to="flags.flag",
+                        to="findings.flag",
                     ),
                 ),
             ],
@@ -178,6 +282,7 @@ class Migration(migrations.Migration):
                 ("impact_s", models.FloatField(null=True)),
                 ("impact_share", models.FloatField(null=True)),
                 ("impact_times", models.FloatField(null=True)),
+                ("impact_is_estimated", models.BooleanField(null=True)),
                 ("peak_operations", models.FloatField(null=True)),
                 ("peak_operations_at", models.DateTimeField(null=True)),
                 ("sustained_operations", models.FloatField(null=True)),
@@ -198,6 +303,39 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+        ),
+        migrations.CreateModel(
+            name="Observation",
+            fields=[
+                (
+                    "server",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="+",
+                        serialize=False,
+                        to="site.server",
+                    ),
+                ),
+                ("until", models.DateTimeField()),
+                ("is_estimated", models.BooleanField()),
+                ("since", models.DateTimeField(null=True)),
+                ("times", models.FloatField(null=True)),
+                ("shares", models.JSONField(default=list)),
+                ("is_known", models.BooleanField(default=True)),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("since", None), ("times", None)),
+                            models.Q(("since__isnull", False), ("times__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="observation_slow_has_times",
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="ThresholdSet",
@@ -314,36 +452,75 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.AddIndex(
-            model_name="flag",
-            index=models.Index(fields=["state", "-severity", "-until", "-id"], name="flag_inbox"),
+            model_name="case",
+            index=models.Index(fields=["state", "-severity", "-until", "-id"], name="case_inbox"),
+        ),
+        migrations.AddIndex(
+            model_name="case",
+            index=models.Index(fields=["rule", "-until"], name="case_rule_recent"),
+        ),
+        migrations.AddIndex(
+            model_name="case",
+            index=models.Index(fields=["owner", "-until"], name="case_owner_recent"),
+        ),
+        migrations.AddConstraint(
+            model_name="case",
+            constraint=models.UniqueConstraint(
+                fields=("rule", "subject_kind", "subject", "application", "filesystem"),
+                name="case_identity",
+                nulls_distinct=False,
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="case",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("until__gte", models.F("since"))), name="case_spans"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="case",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "resolved"), _negated=True),
+                    models.Q(
+                        models.Q(("resolution", ""), _negated=True), ("resolved_at__isnull", False)
+                    ),
+                    _connector="OR",
+                ),
+                name="case_resolved_has_reason",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="case",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("state", "muted"), _negated=True),
+                    ("muted_until__isnull", False),
+                    _connector="OR",
+                ),
+                name="case_muted_has_end",
+            ),
         ),
         migrations.AddIndex(
             model_name="flag",
             index=models.Index(fields=["rule", "-until"], name="flag_rule_recent"),
         ),
-        migrations.AddIndex(
-            model_name="flag",
-            index=models.Index(fields=["owner", "-until"], name="flag_owner_recent"),
-        ),
         migrations.AddConstraint(
             model_name="flag",
             constraint=models.UniqueConstraint(
                 condition=models.Q(
-                    models.Q(("state", "resolved"), _negated=True),
-                    models.Q(("subject_kind", "host"), _negated=True),
+                    ("ended_at", None), models.Q(("subject_kind", "host"), _negated=True)
                 ),
                 fields=("rule", "subject_kind", "subject"),
-                name="flag_one_unresolved",
+                name="flag_one_current",
             ),
         ),
         migrations.AddConstraint(
             model_name="flag",
             constraint=models.UniqueConstraint(
-                condition=models.Q(
-                    models.Q(("state", "resolved"), _negated=True), ("subject_kind", "host")
-                ),
+                condition=models.Q(("ended_at", None), ("subject_kind", "host")),
                 fields=("rule", "subject", "filesystem"),
-                name="flag_one_unresolved_of_host",
+                name="flag_one_current_of_host",
             ),
         ),
         migrations.AddConstraint(
@@ -356,24 +533,11 @@ class Migration(migrations.Migration):
             model_name="flag",
             constraint=models.CheckConstraint(
                 condition=models.Q(
-                    models.Q(("state", "resolved"), _negated=True),
-                    models.Q(
-                        models.Q(("resolution", ""), _negated=True), ("resolved_at__isnull", False)
-                    ),
+                    models.Q(("ended_at", None), ("ending", "")),
+                    models.Q(("ended_at__isnull", False), models.Q(("ending", ""), _negated=True)),
                     _connector="OR",
                 ),
-                name="flag_resolved_has_reason",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="flag",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "muted"), _negated=True),
-                    ("muted_until__isnull", False),
-                    _connector="OR",
-                ),
-                name="flag_muted_has_end",
+                name="flag_end_has_reason",
             ),
         ),
         migrations.AddIndex(

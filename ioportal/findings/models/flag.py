@@ -91,7 +91,7 @@ class Flag(models.Model):
         WARNING = Severity.WARNING.value, "warning"
         ABUSE = Severity.ABUSE.value, "abuse"
 
-    case = models.ForeignKey("flags.Case", models.CASCADE, related_name="flags")
+    case = models.ForeignKey("findings.Case", models.CASCADE, related_name="flags")
     rule = models.CharField(max_length=64)
     rule_version = models.PositiveSmallIntegerField()
     subject_kind = models.CharField(

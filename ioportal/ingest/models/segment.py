@@ -43,9 +43,9 @@ class Segment(models.Model):
     server = models.ForeignKey(Server, models.CASCADE, null=True, blank=True)
     targets = models.ManyToManyField(Target, blank=True)
     experiment = models.ForeignKey(
-        "studies.Experiment", models.CASCADE, null=True, blank=True, related_name="segments"
+        "experiments.Experiment", models.CASCADE, null=True, blank=True, related_name="segments"
     )
-    runs = models.ManyToManyField("studies.Run", blank=True, related_name="segments")
+    runs = models.ManyToManyField("experiments.Run", blank=True, related_name="segments")
     start = models.DateTimeField(null=True)  # first record; for counters, the time of the read
     end = models.DateTimeField(null=True)  # last record
     loaded_at = models.DateTimeField(auto_now_add=True)

@@ -2,6 +2,7 @@ import django.contrib.postgres.indexes
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.functions.text
+from django.conf import settings
 from django.db import migrations, models
 
 
@@ -10,47 +11,17 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("site", "0001_initial"),
+        migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="DirtyEvidence",
+            name="CacheEntry",
             fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
-                ),
-                ("job_id", models.BigIntegerField()),
-                ("since", models.DateTimeField(null=True)),
+                ("cache_key", models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ("value", models.TextField()),
+                ("expires", models.DateTimeField(db_index=True)),
             ],
-            options={
-                "abstract": False,
-            },
-        ),
-        migrations.CreateModel(
-            name="DirtyStatistics",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "created_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
-                ),
-                ("job_id", models.BigIntegerField()),
-            ],
-            options={
-                "abstract": False,
-            },
         ),
         migrations.CreateModel(
             name="Job",
@@ -109,7 +80,68 @@ class Migration(migrations.Migration):
                         to="site.cluster",
                     ),
                 ),
+                (
+                    "source",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="site.source",
+                    ),
+                ),
             ],
+        ),
+        migrations.CreateModel(
+            name="DirtyEvidence",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("job_id", models.BigIntegerField()),
+                (
+                    "until",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("since", models.DateTimeField(null=True)),
+            ],
+            options={
+                "abstract": False,
+                "indexes": [models.Index(fields=["-until", "-id"], name="dirtyevidence_latest")],
+            },
+        ),
+        migrations.CreateModel(
+            name="DirtyStatistics",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("job_id", models.BigIntegerField()),
+                (
+                    "until",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "indexes": [models.Index(fields=["-until", "-id"], name="dirtystatistics_latest")],
+            },
         ),
         migrations.CreateModel(
             name="Allocation",
@@ -177,6 +209,33 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name="Population",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("slug", models.SlugField(editable=False, max_length=90, unique=True)),
+                ("query", models.TextField(blank=True)),
+                ("is_shared", models.BooleanField(default=False, verbose_name="shared")),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="populations",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name", "pk"],
+            },
+        ),
+        migrations.CreateModel(
             name="WorkloadJob",
             fields=[
                 (
@@ -204,6 +263,14 @@ class Migration(migrations.Migration):
                 ("core_count", models.IntegerField(null=True)),
                 ("cpu_s", models.FloatField(null=True)),
                 ("setup_s", models.FloatField(null=True)),
+                ("get_job_s", models.FloatField(null=True)),
+                ("stage_in_s", models.FloatField(null=True)),
+                ("payload_s", models.FloatField(null=True)),
+                ("stage_out_s", models.FloatField(null=True)),
+                ("event_count", models.BigIntegerField(null=True)),
+                ("max_pss_bytes", models.BigIntegerField(null=True)),
+                ("max_swap_bytes", models.BigIntegerField(null=True)),
+                ("transfer_type", models.CharField(db_default="", max_length=32)),
                 ("precedence", models.CharField(max_length=128)),
                 (
                     "changed_at",
@@ -258,8 +325,10 @@ class Migration(migrations.Migration):
                 ("open_close_ratio", models.FloatField(null=True)),
                 ("metadata_operations_per_node", models.FloatField(null=True)),
                 ("metadata_rate", models.FloatField(null=True)),
+                ("mean_operation_us", models.FloatField(null=True)),
                 ("peak_metadata_rate", models.FloatField(null=True)),
                 ("peak_resolution_s", models.FloatField(null=True)),
+                ("peak_is_capped", models.BooleanField(default=False)),
                 ("startup_share", models.FloatField(null=True)),
                 ("largest_target_share", models.FloatField(null=True)),
                 ("metadata_rpcs", models.BigIntegerField(null=True)),
@@ -288,23 +357,40 @@ class Migration(migrations.Migration):
                 ("bytes_reasons", models.JSONField(default=list)),
                 ("covered_share", models.FloatField(default=0)),
                 ("ambiguous_share", models.FloatField(default=0)),
+                ("contradicted_share", models.FloatField(default=0)),
                 ("resets", models.IntegerField(default=0)),
                 ("count_open", models.BigIntegerField(null=True)),
+                ("mean_open_us", models.FloatField(null=True)),
                 ("count_close", models.BigIntegerField(null=True)),
+                ("mean_close_us", models.FloatField(null=True)),
                 ("count_mknod", models.BigIntegerField(null=True)),
+                ("mean_mknod_us", models.FloatField(null=True)),
                 ("count_link", models.BigIntegerField(null=True)),
+                ("mean_link_us", models.FloatField(null=True)),
                 ("count_unlink", models.BigIntegerField(null=True)),
+                ("mean_unlink_us", models.FloatField(null=True)),
                 ("count_mkdir", models.BigIntegerField(null=True)),
+                ("mean_mkdir_us", models.FloatField(null=True)),
                 ("count_rmdir", models.BigIntegerField(null=True)),
+                ("mean_rmdir_us", models.FloatField(null=True)),
                 ("count_rename", models.BigIntegerField(null=True)),
+                ("mean_rename_us", models.FloatField(null=True)),
                 ("count_getattr", models.BigIntegerField(null=True)),
+                ("mean_getattr_us", models.FloatField(null=True)),
                 ("count_setattr", models.BigIntegerField(null=True)),
+                ("mean_setattr_us", models.FloatField(null=True)),
                 ("count_getxattr", models.BigIntegerField(null=True)),
+                ("mean_getxattr_us", models.FloatField(null=True)),
                 ("count_setxattr", models.BigIntegerField(null=True)),
+                ("mean_setxattr_us", models.FloatField(null=True)),
                 ("count_statfs", models.BigIntegerField(null=True)),
+                ("mean_statfs_us", models.FloatField(null=True)),
                 ("count_sync", models.BigIntegerField(null=True)),
+                ("mean_sync_us", models.FloatField(null=True)),
                 ("count_migrate", models.BigIntegerField(null=True)),
+                ("mean_migrate_us", models.FloatField(null=True)),
                 ("count_readpage", models.BigIntegerField(null=True)),
+                ("mean_readpage_us", models.FloatField(null=True)),
             ],
             options={
                 "indexes": [
@@ -377,6 +463,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(("metadata_rate__isnull", False)),
                         fields=["metadata_rate", "job"],
                         name="statistics_metadata_rate",
+                    ),
+                    models.Index(
+                        condition=models.Q(("mean_operation_us__isnull", False)),
+                        fields=["mean_operation_us", "job"],
+                        name="statistics_mean_operation_us",
                     ),
                     models.Index(
                         condition=models.Q(("peak_metadata_rate__isnull", False)),
@@ -626,6 +717,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="workloadjob",
             index=models.Index(fields=["reported_batch_id"], name="workload_job_reported_batch"),
+        ),
+        migrations.AddIndex(
+            model_name="workloadjob",
+            index=models.Index(fields=["-modified_at"], name="workload_job_modified"),
         ),
         migrations.AddIndex(
             model_name="workloadjob",

@@ -39,7 +39,6 @@ class Population(models.Model):
     objects = PopulationQuerySet.as_manager()
 
     class Meta:
-        app_label = "studies"
         ordering = ["name", "pk"]
 
     def __str__(self) -> str:
@@ -67,11 +66,6 @@ class CacheEntry(models.Model):
     cache_key = models.CharField(max_length=255, primary_key=True)
     value = models.TextField()
     expires = models.DateTimeField(db_index=True)
-
-    class Meta:
-        """The app that has its table."""
-
-        app_label = "studies"
 
     def __str__(self) -> str:
         return self.cache_key

@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("site", "0001_initial"),
-        ("telemetry", "0002_initial"),
+        ("telemetry", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -73,6 +73,19 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "uid",
+                    models.BigIntegerField(
+                        blank=True,
+                        help_text="The numeric user id on the clusters. Job ids with a uid (jobid_name=%j:%u) are compared with it.",
+                        null=True,
+                        unique=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0),
+                            django.core.validators.MaxValueValidator(4294967295),
+                        ],
+                    ),
+                ),
+                (
                     "team",
                     models.CharField(
                         blank=True,
@@ -80,6 +93,7 @@ class Migration(migrations.Migration):
                         max_length=128,
                     ),
                 ),
+                ("next_lookup_at", models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 "ordering": ["name"],
@@ -193,8 +207,8 @@ class Migration(migrations.Migration):
                 (
                     "job_id_pattern",
                     models.CharField(
-                        default="(?P<batch_id>\\d+)(\\[(?P<array_index>\\d+)\\])?(\\..*)?",
-                        help_text="A regular expression that matches the whole job id of a batch job. Groups: batch_id, array_index, launch (an ALPS apid). Other ids are process names.",
+                        default="(?P<batch_id>[0-9]+)(\\[(?P<array_index>[0-9]+)\\])?(\\..*)?",
+                        help_text="A regular expression that matches the whole job id of a batch job. Groups: batch_id, array_index, launch (an ALPS apid), uid, host. Other ids are process names.",
                         max_length=255,
                         validators=[ioportal.site.job_id_pattern.validate_job_id_pattern],
                     ),
@@ -228,6 +242,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("name", models.CharField(max_length=255)),
+                (
+                    "forwards",
+                    models.BooleanField(
+                        default=False,
+                        help_text="It forwards the I/O of other nodes: a DVS server, a gateway, an NFS server. Job ids in its requests cannot be verified.",
+                    ),
+                ),
                 (
                     "cluster",
                     models.ForeignKey(
@@ -277,7 +298,18 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("mds", "MDS"), ("oss", "OSS")], default="mds", max_length=3
+                        choices=[("mds", "MDS"), ("oss", "OSS"), ("nfs", "NFS server")],
+                        default="mds",
+                        max_length=3,
+                    ),
+                ),
+                (
+                    "capacity_per_s",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Metadata requests per second that an MDS can serve, by mdtest. Rules compare loads with it; if it is unknown, with 5,000.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
                     ),
                 ),
                 (
@@ -400,6 +432,8 @@ class Migration(migrations.Migration):
                 ("batch_id", models.CharField(blank=True, max_length=64)),
                 ("array_index", models.CharField(blank=True, max_length=64)),
                 ("launch", models.CharField(blank=True, max_length=64)),
+                ("uid", models.BigIntegerField(null=True)),
+                ("host", models.CharField(blank=True, max_length=64)),
                 (
                     "filesystem",
                     models.ForeignKey(
@@ -458,6 +492,49 @@ class Migration(migrations.Migration):
                 "ordering": ["name"],
             },
         ),
+        migrations.CreateModel(
+            name="Project",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "name",
+                    models.CharField(
+                        help_text="The project in accounting.", max_length=128, unique=True
+                    ),
+                ),
+                (
+                    "contact",
+                    models.CharField(blank=True, help_text="Name of the contact.", max_length=128),
+                ),
+                (
+                    "email",
+                    models.EmailField(
+                        blank=True,
+                        help_text="Address of the contact. Empty: the account's address.",
+                        max_length=254,
+                    ),
+                ),
+                (
+                    "account",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="The contact's account, if there is one.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="site.useraccount",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name"],
+            },
+        ),
         migrations.AddConstraint(
             model_name="node",
             constraint=models.UniqueConstraint(fields=("cluster", "name"), name="node_identity"),
@@ -503,6 +580,18 @@ class Migration(migrations.Migration):
             model_name="sourcejobid",
             constraint=models.UniqueConstraint(
                 fields=("filesystem", "text"), name="source_job_id_identity"
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="project",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("email", ""), _negated=True),
+                    ("account__isnull", False),
+                    _connector="OR",
+                ),
+                name="project_has_contact",
+                violation_error_message="A project needs the mail address of its contact, or the account.",
             ),
         ),
     ]

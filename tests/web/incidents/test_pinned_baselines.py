@@ -51,7 +51,7 @@ def test_pinned_baselines_take_precedence(computed, usual, as_staff):
     baseline = Baseline.objects.get(opcode=ENQUEUE)
 
     page = as_staff.post(
-        "/admin/activity/baseline/",
+        "/admin/load/baseline/",
         {"action": "pin", "_selected_action": [baseline.pk]},
         follow=True,
     )
@@ -70,13 +70,13 @@ def test_staff_add_and_end_a_pinned_baseline(mds, service, as_staff):
     form = {"server": mds, "service": service, "opcode": ENQUEUE, "baseline_us": 80, "why": "new"}
     form |= {"since_0": "2017-07-05", "since_1": "10:00", "until_0": "", "until_1": ""}
 
-    as_staff.post("/admin/activity/pinnedbaseline/add/", form)
+    as_staff.post("/admin/load/pinnedbaseline/add/", form)
 
     pin = PinnedBaseline.objects.get()
     assert pin.pinned_by
     assert (pin.why, str(pin)) == ("new", "LDLM_ENQUEUE, mdt on mds1: 80 µs")
     until = {"until_0": "2017-07-05", "until_1": "11:00", "why": "new"}
-    as_staff.post(f"/admin/activity/pinnedbaseline/{pin.pk}/change/", until)
+    as_staff.post(f"/admin/load/pinnedbaseline/{pin.pk}/change/", until)
     pin.refresh_from_db()
     assert pin.until == at("11:00")
     assert LogEntry.objects.count() == 2
@@ -85,7 +85,7 @@ def test_staff_add_and_end_a_pinned_baseline(mds, service, as_staff):
 def test_users_cannot_pin_baselines(mds, service, as_alice):
     form = {"server": mds, "service": service, "opcode": ENQUEUE, "baseline_us": 80}
 
-    assert as_alice.post("/admin/activity/pinnedbaseline/add/", form).status_code == 302
+    assert as_alice.post("/admin/load/pinnedbaseline/add/", form).status_code == 302
     assert not PinnedBaseline.objects.exists()
 
 
@@ -93,4 +93,4 @@ def test_the_number_of_queries_does_not_grow_with_the_baselines(
     computed, as_staff, django_assert_max_num_queries
 ):
     with django_assert_max_num_queries(12):
-        as_staff.get("/admin/activity/baseline/")
+        as_staff.get("/admin/load/baseline/")

@@ -1,9 +1,0 @@
-"""The Django app of the demo."""
-
-from django.apps import AppConfig
-
-
-class DemoConfig(AppConfig):
-    """A simulated centre, loaded through the collectors."""
-
-    name = "ioportal.demo"
