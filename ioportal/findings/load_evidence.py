@@ -36,7 +36,8 @@ SELECT date_bin(%(width)s, start, %(since)s) AS bin,
     CASE WHEN kind = %(CONTRADICTED)s THEN %(HOST)s ELSE kind END AS kind,
     CASE
         WHEN kind IN (%(CONTRADICTED)s, %(HOST)s) THEN nid_id
-        WHEN kind = %(PROCESS)s THEN source_job_id
+        WHEN kind = %(PROCESS)s
+            THEN (SELECT {key} FROM site_sourcejobid s WHERE s.id = source_job_id)
         ELSE 0
     END AS principal_id,
     sum(count)::float8 AS rpcs
@@ -283,6 +284,7 @@ def _union(query: sql.SQL, pieces: Iterable[Piece]) -> sql.Composed:
             table=sql.Identifier(piece.level.table),
             start=sql.Literal(piece.start),
             end=sql.Literal(piece.end),
+            key=sql.SQL(process_names.KEY_OF_TEXT),
         )
         for piece in pieces
     )

@@ -9,6 +9,7 @@ from psycopg import sql
 
 from ioportal.load import job_groups
 from ioportal.load.analysis.impact import WINDOWS
+from ioportal.site import process_names
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Method, Principal
 
@@ -25,12 +26,13 @@ SELECT start, server_id, service_id, opcode,
         WHEN kind = %(JOB)s AND method = %(JOB_ID_SHARED)s THEN %(CLAIMED)s
         ELSE kind
     END,
-    CASE kind WHEN %(JOB)s THEN job_id WHEN %(PROCESS)s THEN source_job_id
+    CASE kind WHEN %(JOB)s THEN job_id
+        WHEN %(PROCESS)s THEN (SELECT {key} FROM site_sourcejobid s WHERE s.id = source_job_id)
         WHEN %(HOST)s THEN nid_id WHEN %(CONTRADICTED)s THEN nid_id ELSE 0 END,
     timed, service_us_sum, total_us_sum
 FROM telemetry_attributedrpc
 WHERE server_id = ANY(%(servers)s) AND start >= %(start)s AND start < %(end)s
-""")
+""").format(key=sql.SQL(process_names.KEY_OF_TEXT))
 _COLUMNS = {
     "start": WINDOWS["start"],
     **dict.fromkeys(("server", "service", "opcode", "kind", "key"), pl.Int64()),

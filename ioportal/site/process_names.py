@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _PROCESS = re.compile(r".+\.(?P<uid>[0-9]{1,10})", re.DOTALL)
 # The same in SQL, for `site_sourcejobid s`; null: without a user id.
 UID_OF_TEXT: Final = r"substring(s.text from '\.([0-9]{1,10})$')::bigint"
+# The key of all processes of its user, who can change their names; of root's, only of itself.
+KEY_OF_TEXT: Final = f"coalesce(-1 - nullif({UID_OF_TEXT}, 0), s.id)"
 
 
 def uid_of(text: str) -> int | None:

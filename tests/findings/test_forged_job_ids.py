@@ -50,11 +50,13 @@ def test_a_storm_from_nodes_of_several_owners_accuses_no_job_by_its_id(
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["x{request}", "x{second}", "x{request}.1001"],
+    ("name", "accused_key"),
+    [("x{request}", "3:{nid}"), ("x{second}", "3:{nid}"), ("x{second}.1001", "2:-1002")],
     ids=["by request", "by second", "with user id"],
 )
-def test_a_host_whose_processes_invent_names_is_accused(site, logs, ingest, evaluate, name):
+def test_a_host_or_user_id_whose_processes_invent_names_is_accused(
+    site, logs, ingest, evaluate, name, accused_key
+):
     values = {"rpcs": 100, "capacity_share": 0}
     apply_thresholds(
         ThresholdSet(rule="host-outside-jobs", thresholds=values, reason="a test", set_by="root")
@@ -72,7 +74,7 @@ def test_a_host_whose_processes_invent_names_is_accused(site, logs, ingest, eval
     accused = {key for key, flag in evaluate().items() if flag.severity > Flag.Severity.NOTICE}
 
     nid = Nid.objects.get(text="9@gni").pk
-    assert accused == {("host-outside-jobs", f"3:{nid}")}
+    assert accused == {("host-outside-jobs", accused_key.format(nid=nid))}
     windows = AttributedSecond.objects.order_by().values("start").distinct().count()
     senders = AttributedSecond.objects.order_by().values("kind", "principal_id").distinct()
     assert senders.count() <= 21 * windows

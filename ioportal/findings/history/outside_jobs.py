@@ -68,12 +68,20 @@ def _host_rpcs(flag: Flag, over: Interval) -> pl.DataFrame:
     if kind == Principal.PENDING:
         return moving(_unknown_ids(principal_id, flag, over), PEAK_SPAN)
     if kind == Principal.PROCESS:
-        senders = Q(kind=kind, source_job_id=principal_id)
+        senders = Q(kind=kind, source_job_id__in=_processes(flag, principal_id))
     else:
         senders = Q(kind__in=(kind, Principal.CONTRADICTED), nid_id=principal_id)
     return moving(
         _rpc_sums(levels.LOAD_WINDOWS, flag, over, senders, amount=Sum("count")), PEAK_SPAN
     )
+
+
+def _processes(flag: Flag, key: int) -> list[int]:
+    """Return the source job ids of a process, or of all processes of a user id."""
+    uid = process_names.uid_of_key(key)
+    names = SourceJobId.objects.filter(filesystem=flag.filesystem_id)
+    names = names.filter(pk=key) if uid is None else names.filter(text__endswith=f".{uid}")
+    return list(names.values_list("pk", flat=True))
 
 
 def _unknown_ids(nid_id: int, flag: Flag, over: Interval) -> pl.DataFrame:
@@ -150,15 +158,10 @@ OUTSIDE_OPERATIONS = HistorySource(
 
 def _process_operations(flag: Flag, over: Interval) -> pl.DataFrame:
     _, key = principal_windows.principal_key(flag.subject)
-    uid = process_names.uid_of_key(key)
-    processes = SourceJobId.objects.filter(filesystem=flag.filesystem_id)
-    processes = (
-        processes.filter(pk=key) if uid is None else processes.filter(text__endswith=f".{uid}")
-    )
     mdts = Target.objects.filter(filesystem=flag.filesystem_id, kind=Target.Kind.MDT)
     windows = IoWindow.objects.filter(
         kind=Principal.PROCESS,
-        source_job_id__in=list(processes.values_list("pk", flat=True)),
+        source_job_id__in=_processes(flag, key),
         target_id__in=mdts.values("pk"),
         start__gte=over.start - DAY,
         end__gt=over.start,

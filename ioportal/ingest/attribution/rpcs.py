@@ -100,9 +100,9 @@ FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
 # process may invent thousands. The others count for their host, unless it forwards those of others.
 _PROCESSES = """
 CREATE TEMP TABLE attribution_processes ON COMMIT DROP AS
-SELECT server_id, nid_id, start, source_job_id
+SELECT server_id, nid_id, start, source_job_id, key
 FROM (
-    SELECT w.server_id, w.nid_id, w.start, w.source_job_id, row_number() OVER (
+    SELECT w.server_id, w.nid_id, w.start, w.source_job_id, {key} AS key, row_number() OVER (
         PARTITION BY w.server_id, w.nid_id, w.start ORDER BY sum(w.count) DESC, w.source_job_id
     ) AS place
     FROM telemetry_rpcwindow w
@@ -110,7 +110,7 @@ FROM (
     JOIN site_sourcejobid s ON s.id = w.source_job_id AND s.batch_id = '' AND s.launch = ''
     WHERE w.start >= %(start)s AND w.start < %(end)s AND w.source_job_id <> 0 AND {rows}
         AND (i.forwards OR {uid} IS NOT NULL)
-    GROUP BY 1, 2, 3, 4
+    GROUP BY 1, 2, 3, 4, 5
 ) names
 WHERE place <= %(most_processes)s
 """
@@ -228,7 +228,7 @@ WITH claiming AS (
             ELSE n.elsewhere[width_bucket(w.start, n.starts)]
         END AS strength,
         coalesce(c.over, n.over[width_bucket(w.start, n.starts)]) AS over,
-        s.source_job_id IS NOT NULL AS is_process
+        s.key AS process
     FROM telemetry_rpcwindow w
     JOIN attribution_holders h ON h.nid_id = w.nid_id
     LEFT JOIN attribution_named n ON n.source_job_id = w.source_job_id
@@ -264,7 +264,7 @@ attributed AS (
             -- (A contradicted user id on the job's own node is nobody's proof.)
             WHEN jobs = 1 AND last < until AND NOT claims_holder THEN %(JOB)s
             WHEN named THEN %(CONTRADICTED)s
-            WHEN is_process THEN %(PROCESS)s
+            WHEN process IS NOT NULL THEN %(PROCESS)s
             WHEN source_job_id <> 0 THEN %(HOST)s
             WHEN jobs > 1 OR last >= until THEN %(AMBIGUOUS)s
             WHEN unknown THEN %(UNATTRIBUTED)s
@@ -323,7 +323,7 @@ SELECT start, service_id, opcode, source_job_id,
     END AS principal_kind,
     CASE
         WHEN kind = %(JOB)s THEN matched_job_id
-        WHEN kind = %(PROCESS)s THEN source_job_id
+        WHEN kind = %(PROCESS)s THEN process
         WHEN kind IN (%(HOST)s, %(CONTRADICTED)s) THEN nid_id
         ELSE 0
     END,
@@ -356,6 +356,7 @@ WHERE start >= %(start)s AND start < %(end)s AND (
 )
 """
 
+_OF_TEXT = {"uid": process_names.UID_OF_TEXT, "key": process_names.KEY_OF_TEXT}
 _MOST_PROCESSES = 20  # of a NID in a window
 # By the strength of claims.
 _METHODS = (Method.JOB_ID, Method.JOB_ID_UID, Method.JOB_ID_NODE, Method.JOB_ID_NODE)
@@ -444,7 +445,7 @@ def _prepared(rows: str, values: dict[str, Any]) -> Generator[dict[str, Any]]:
     values = _CONSTANTS | values
     with connection.cursor() as cursor:
         for table, create in _TABLES.items():
-            cursor.execute(create.format(rows=rows, uid=process_names.UID_OF_TEXT), values)
+            cursor.execute(create.format(rows=rows, **_OF_TEXT), values)
             cursor.execute(f"ANALYZE {table}")
         # The groups of an hour fit in this memory.
         with planner.settings(enable_nestloop="off", enable_sort="off", work_mem="128MB"):

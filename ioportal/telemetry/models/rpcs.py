@@ -76,7 +76,8 @@ class RpcSecond(models.Model):
 class AttributedSecond(models.Model):
     """Derived from `RpcSecond`: RPCs by second of arrival x window x principal.
 
-    `principal_id` is a job, a source job id or a NID, depending on the kind; 0 for other kinds.
+    `principal_id` is a job, a source job id, the key of a user's processes
+    (`process_names.key_of_uid`) or a NID, depending on the kind; 0 for other kinds.
     """
 
     pk = models.CompositePrimaryKey("start", "second", "server_id", "opcode")  # for Django only
