@@ -10,7 +10,7 @@ MUTANTS ?= 40
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test test-deep mutants check format audit bench chaos mail-chaos incidents \
+.PHONY: help demo demo-data serve test test-all test-deep mutants check format audit bench chaos mail-chaos incidents \
         flag-quality services stop env secrets lock clean setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
@@ -40,8 +40,12 @@ demo-data: migrate  ## Load all of the demo without serving it
 serve: migrate staticfiles/staticfiles.json  ## Run web, worker and beat until Ctrl-C (PORT=8000)
 	@$(RUN) $(VENV)/python -m scripts.serve $(PORT)
 
-test: setup-test services check  ## Run the checks and the whole test suite
+test: setup-test services check  ## Run the checks and all tests but the long ones
 	@echo "==> Running the tests"
+	@$(RUN) $(VENV)/pytest $(PARALLEL) -m "not long"
+
+test-all: setup-test services check  ## Run the checks and all tests
+	@echo "==> Running all tests"
 	@$(RUN) $(VENV)/pytest $(PARALLEL)
 
 test-deep: setup-test services  ## Run the property tests with 100 times as many examples (nightly)

@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 pytestmark = [
+    pytest.mark.long,
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]

@@ -14,6 +14,8 @@ from tests.browser.test_accessibility import FINISH, LEVELS, OF_THEME, OPEN_ALL,
 from tests.web.comparisons import campaigns
 from tests.web.comparisons.campaigns import CHANGED, DAYS
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def arms(heavy_job):

@@ -10,6 +10,7 @@ from tests.browser.charts import drawn
 from tests.logs import rpc
 
 pytestmark = [
+    pytest.mark.long,
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]

@@ -20,6 +20,7 @@ from tests.repeats import WEEK_AFTER, WEEK_BEFORE, repeat_jobs
 __all__ = ["mails", "storm"]
 
 pytestmark = [
+    pytest.mark.long,
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]

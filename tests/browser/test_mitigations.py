@@ -14,6 +14,7 @@ from tests.browser.charts import key
 from tests.logs import Run, at, job_stats, sacct
 
 pytestmark = [
+    pytest.mark.long,
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]

@@ -15,6 +15,7 @@ from tests.web.demo.tour import date_the_story, pilots
 from tests.web.rows import flag_job
 
 pytestmark = [
+    pytest.mark.long,
     # Static files are served by their finders, not collected.
     pytest.mark.filterwarnings("ignore:No directory at:UserWarning"),
 ]

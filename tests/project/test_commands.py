@@ -21,13 +21,22 @@ def test_make_help_describes_every_command():
         line.removeprefix("make ").split(maxsplit=1) for line in output.stdout.splitlines()
     )
     assert {"demo", "demo-data", "serve", "services", "stop", "env", "secrets"} <= listed.keys()
-    assert {"test", "check", "format", "audit", "bench", "chaos", "lock"} <= listed.keys()
+    assert {
+        "test",
+        "test-all",
+        "check",
+        "format",
+        "audit",
+        "bench",
+        "chaos",
+        "lock",
+    } <= listed.keys()
     assert {"clean", "help"} <= listed.keys()
     assert all(listed.values())
 
 
-def test_continuous_integration_runs_the_test_command():
+def test_continuous_integration_runs_all_tests():
     script = PROJECT / ".ci/run"
 
     assert os.access(script, os.X_OK)
-    assert script.read_text().endswith("exec make test\n")
+    assert script.read_text().endswith("exec make test-all\n")

@@ -12,6 +12,8 @@ from ioportal.experiments.analysis.storage_timing import combined, comparison, t
 from ioportal.experiments.analysis.timing_observations import observations
 from simulator.experiments import cms, examples
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

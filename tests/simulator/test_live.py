@@ -15,6 +15,8 @@ from simulator.live import Live, State
 from simulator.today import KNEE_PER_S, Today
 from tests.simulator.reading import RPC
 
+pytestmark = pytest.mark.long
+
 NOON = 1_763_812_800  # 2025-11-22
 STORM_S = 180  # after the start
 HOUR = 3_600

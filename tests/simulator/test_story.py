@@ -16,6 +16,8 @@ from simulator.plan import Plan
 from simulator.randomness import stream
 from simulator.servers import nfs
 
+pytestmark = pytest.mark.long
+
 STEPS = {step.key: step for step in story.STEPS}
 # Steps whose sizes follow from the jobs before and after them.
 COMPARED = [

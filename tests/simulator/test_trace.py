@@ -9,6 +9,8 @@ from scipy.stats import spearmanr
 
 from tests.simulator.reading import AWK, RPC, alps_lines, gunzip, unfold
 
+pytestmark = pytest.mark.long
+
 CRISIS_START = "2017-07-06T13:52:55+00:00"
 
 # Per 10 s: handled requests of the main service, their service time and their waiting time (us).

@@ -12,6 +12,8 @@ from simulator.clock import local
 from simulator.plan import Plan
 from tests.simulator.reading import awk
 
+pytestmark = pytest.mark.long
+
 # Minimum, maximum, average and standard deviation, as in the reports.
 TABLE = {
     "nodes": (1, 300, 35.66, 55.33),

@@ -18,6 +18,8 @@ from tests.web import rows
 from tests.web.reading import csv_of, json_of
 from tests.web.test_routes import TABLE, A
 
+pytestmark = pytest.mark.long
+
 MORE_EXAMPLES = (
     "/overview/rpcs/", "/trends/metadata_operations/", "/populations/histograms/read_bytes/",
     "/compare/charts/days/",

@@ -11,6 +11,8 @@ from ioportal.experiments.analysis import lookup_findings, lookups, search_paths
 from ioportal.experiments.analysis.system_calls import Totals
 from simulator.experiments import strace as simulated
 
+pytestmark = pytest.mark.long
+
 SCALE = 0.02
 
 

@@ -17,6 +17,8 @@ from ioportal.load.analysis.capacity import (
 )
 from ioportal.load.analysis.safe_load import MAX_GAP_RATIO, End
 
+pytestmark = pytest.mark.long
+
 BEGIN = datetime(2026, 9, 1, tzinfo=UTC)
 MINUTES = 24 * 60
 COST_S = 50e-6

@@ -20,6 +20,8 @@ from tests.logs import at
 from tests.web.mails import story
 from tests.web.reading import words_of
 
+pytestmark = pytest.mark.long
+
 WEEK = timedelta(days=7)
 SENT, LATER = at("12:09:30"), at("12:30")
 CONFIRMED = SENT + timedelta(days=6)
