@@ -12,8 +12,15 @@ import polars as pl
 from collectors import tables
 from ioportal.core.visible_text import storable
 from ioportal.experiments.analysis.system_calls import Totals
-from ioportal.experiments.experiments import MEASUREMENTS, Contradiction, RunRecord, record_runs
+from ioportal.experiments.experiments import (
+    MEASUREMENTS,
+    Contradiction,
+    RunRecord,
+    named_experiment,
+    record_runs,
+)
 from ioportal.experiments.models import (
+    Experiment,
     PairTransfer,
     ProcessSample,
     Run,
@@ -21,7 +28,7 @@ from ioportal.experiments.models import (
     SystemCallWindow,
 )
 from ioportal.ingest import reconciliation
-from ioportal.ingest.formats import FILE_LOADERS
+from ioportal.ingest.formats import FILE_LOADERS, NAMED
 from ioportal.ingest.formats.common import needed, parsed_parts
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import Segment
@@ -49,7 +56,9 @@ class _ExperimentLoader:
     time_column: str | None = None
 
     def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
-        self.experiment = needed(origin.experiment, "--experiment: the experiment of the run")
+        self.experiment: Experiment = needed(
+            origin.experiment, "--experiment: the experiment of the run"
+        )
         self.options = options
         self.segment = segment
         self.origin = origin
@@ -206,6 +215,7 @@ class PairTransfersLoader(_MeasurementsLoader):
 
 def register() -> None:
     """Register the loaders of files of experiments, and how their stored rows are counted."""
+    NAMED["experiment"] = named_experiment
     FILE_LOADERS.update(
         {
             tables.RUNS: RunsLoader,

@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from uuid import uuid4
 
 import polars as pl
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collectors.format import Format
     from collectors.parsed import Parsed
     from collectors.source import Source
-    from ioportal.experiments.models import Experiment
     from ioportal.site.models import Cluster, Filesystem, Server, Target
 
 REJECTS_STORED = 1_000  # per reason
@@ -49,7 +48,7 @@ class Origin:
     target: Target | None = None
     service: str | None = None
     read_at: datetime | None = None
-    experiment: Experiment | None = None
+    experiment: Any = None  # as `formats.NAMED` returns it
     arm: str = ""  # for runs whose file does not name theirs
     run: str = ""  # likewise; "": by the name of the file
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from collectors import tables
-from collectors.format import Format
+from collectors.format import Format, Option
 from collectors.parsed import Parsed
 from collectors.tables import Table
 from ioportal.ingest.formats.accounting import JobsLoader, LaunchesLoader, WorkloadJobsLoader
@@ -35,6 +35,8 @@ class BatchLoader(Protocol):
 
 BatchLoaderFactory: TypeAlias = Callable[[Batch, Sequence[Observed]], BatchLoader]
 
+# What the value of an option names, such as an experiment; registered by `experiments`.
+NAMED: dict[Option, Callable[[str], Any]] = {}
 # Formats of other tables are read by agents only, or registered by `experiments`.
 FILE_LOADERS: dict[Table, FileLoaderFactory] = {
     tables.RPC_WINDOWS: RpcTraceLoader,
@@ -86,4 +88,4 @@ BATCH_LOADERS: dict[Table, BatchLoaderFactory] = {
     tables.WORKLOAD_JOBS: _same_as_file(WorkloadJobsLoader),
 }
 
-__all__ = ["BATCH_LOADERS", "FILE_LOADERS", "LoadOptions", "attempts"]
+__all__ = ["BATCH_LOADERS", "FILE_LOADERS", "NAMED", "LoadOptions", "attempts"]

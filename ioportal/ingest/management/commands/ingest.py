@@ -23,9 +23,8 @@ from collectors.source import Source
 from ioportal.celery import wake
 from ioportal.core.stages import ROLL_UP
 from ioportal.core.times import moment
-from ioportal.experiments.experiments import named_experiment
 from ioportal.ingest import attribution_stage
-from ioportal.ingest.formats import FILE_LOADERS, LoadOptions, attempts
+from ioportal.ingest.formats import FILE_LOADERS, NAMED, LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (
@@ -251,7 +250,7 @@ def _origin(options: dict[str, Any]) -> Origin:
         target=_registered(Target, options["target"]),
         service=options["service"],
         read_at=options["at"],
-        experiment=options["experiment"] and named_experiment(options["experiment"]),
+        experiment=options["experiment"] and NAMED["experiment"](options["experiment"]),
         arm=options["arm"] or "",
         run=options["run"] or "",
     )
