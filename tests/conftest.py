@@ -17,7 +17,7 @@ from django.test import override_settings
 from psycopg.conninfo import make_conninfo
 
 from ioportal.jobs import tasks
-from tests import contents, loading, properties  # noqa: F401  (it registers the profiles)
+from tests import contents, loading, properties, template_database  # noqa: F401  (it registers the profiles)
 
 pytest_plugins = ["tests.processes"]
 hypothesis.settings.load_profile("quick")
@@ -116,6 +116,12 @@ def broker_of_our_own():
     if urlsplit(url).scheme == "redis+socket":
         return f"{url}?virtual_host=9"
     return urlsplit(url)._replace(path="/9").geturl()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix):
+    """Let Django copy a migrated database, rather than migrate one for each worker."""
+    connection.settings_dict["TEST"]["TEMPLATE"] = template_database.name_of_template()
 
 
 @pytest.fixture(scope="session", autouse=True)
