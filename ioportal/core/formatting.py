@@ -22,6 +22,7 @@ _WHOLE_PERCENT = 100
 _MINUTE_S = 60
 _HOUR_S = 3_600
 _DAY_S = 86_400
+_MOST_TIMES = 1_000
 _MS_US = 1_000
 _S_US = 1_000_000
 
@@ -44,6 +45,7 @@ SHORT_UNITS = {
     Unit.REQUESTS_PER_SECOND: "requests/s",
     Unit.EVENTS: "events",
     Unit.RATIO: "ratio",
+    Unit.TIMES: "times",
     Unit.SHARE: "%",
     Unit.YES_NO: "yes/no",
 }
@@ -83,6 +85,11 @@ def significant(value: float, more: int = 0) -> str:
         return f"{Decimal(f'{value:.1g}'):f}"  # without an exponent
     decimals = 2 if abs(value) < _SMALL else 1 if abs(value) < _LARGE else 0
     return f"{value:,.{decimals + more}f}"
+
+
+def times(value: float) -> str:
+    """Return a multiple of a usual value; very large ones depend on its error alone."""
+    return f"over {_MOST_TIMES:,}" if value > _MOST_TIMES else significant(value)
 
 
 def signed(value: float, form: str) -> str:
@@ -199,6 +206,7 @@ _WITH_OWN_UNIT = {
 _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.BYTES: decimal_bytes,
     Unit.BYTES_PER_SECOND: lambda value: f"{decimal_bytes(value)}/s",
+    Unit.TIMES: times,
     Unit.SECONDS: duration,
     Unit.MICROSECONDS: microseconds,
     Unit.SHARE: lambda value: f"{percent(value)} %",

@@ -23,6 +23,7 @@ class Unit(StrEnum):
     EVENTS = "events"
     CORE_HOURS = "core-hours"
     RATIO = "ratio"
+    TIMES = "times"  # another value: a ratio whose exact value means little above 1,000
     SHARE = "share"
     YES_NO = "yes or no"
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from ioportal.core.formatting import percent, total_waiting
-from ioportal.core.time_ranges import TimeRange
 from ioportal.findings.episodes import episodes_of
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.load import queue_links
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from ioportal.load.episodes import Episode
 
 MIN_S = 1  # impact below is not mentioned
-_AROUND = timedelta(minutes=10)  # of an episode's worst window: its queue is served again
 _MORE = 1.1  # times the impact of one queue: there are more
 
 
@@ -133,7 +130,7 @@ def _of_queue(flag: Flag, episode: Episode, server: Server, total_s: float) -> H
     """Return the harm of an episode's worst queue; None: it was not traced, or has expired."""
     if episode.is_estimated:
         return None
-    key, window = group(flag, episode), around(episode)
+    key, window = group(flag, episode), queue_links.around(episode)
     queue = queue_links.find(server, window, key)
     if queue is None:
         return None
@@ -177,10 +174,3 @@ def group(flag: Flag, episode: Episode) -> tuple[str, str]:
     if flag.subject_kind in GROUPS:
         return flag.subject_kind, flag.subject
     return PRINCIPAL, principal_name(episode.principal)
-
-
-def around(episode: Episode) -> TimeRange:
-    """Return the part of an episode around its worst window: a replay of it all may be long."""
-    return TimeRange(
-        max(episode.start, episode.worst_at - _AROUND), min(episode.end, episode.worst_at + _AROUND)
-    )

@@ -265,10 +265,10 @@ def _update(
     previous_value, was_suppressed = flag.value, flag.is_suppressed
     flag.until = max(flag.until, finding.context["until"])
     flag.changed_at = timezone.now()
-    flag.value = max(previous_value, finding.value(rule))
     # An ended job's finding is about the same run as before, with better data.
     if finding.value(rule) >= previous_value or finding.context.get("has_ended"):
-        flag.numbers = {**finding.numbers, rule.measure: flag.value}
+        flag.value = finding.value(rule)
+        flag.numbers = finding.numbers
         flag.rule_version = rule.version
     flag.thresholds, flag.scope = effective.thresholds, effective.scope
     flag.advice = advise(effective.advice, flag.numbers, effective.thresholds)

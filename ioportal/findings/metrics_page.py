@@ -266,72 +266,80 @@ cover timed RPCs only: lines without a timing tail are counted but not timed.
 
 {_IMPACT}
 
-A group is a job, a host or process outside jobs, or all jobs of a user, of a project, or of an
-application (user and job name without numbers). *Others* are the jobs of other users: if a user's
-jobs delay each other, others are not harmed. For a project, others are outside the project. A user
-with more than {BUSIER_TIMES:g} times the group's work in the queue causes the own waiting, which
-does not count. No user waits for pings, which clients send automatically, nor for requests outside
-jobs (system daemons, log-in nodes, requests without a job id): their extra waiting is stored apart,
-and pages and mails show it apart. Pages call impact *extra wait of others*. *Wait above usual* is
-another figure: the excess of the time of requests over the usual time, whoever caused it.
-Requests with a job's id from a node that jobs of several owners share are the job's load *by job id
-alone*, unless the id has the owner's user id or, in estimates, the job's other nodes sent as many.
-They cause no impact of the job or its groups, because every job on the node can send them.
+Pages call it *extra wait of others*. *Example*: a server handles 20 requests a second. Alice's job
+sends 37 a second for 20 s, and Bob's sends 3 a second. For 44 s, requests queue, and Bob's wait
+1,300 s in total. Without Alice, they would not have waited. The impact of Alice's job is 1,300 s.
 
-On a traced server impact is *measured*. The impact analysis of a range and an incident list its
-queues. The page of a queue shows by second how long requests waited, with and without a group.
+- *Group*: a job, a host or process outside jobs, or all jobs of a user, a project or an application
+  (user and job name without numbers).
+- *Others*: the jobs of other users; for a project, the jobs outside the project.
+- *Busier owners*: users with more than {BUSIER_TIMES:g} times the group's work in the queue. They
+  cause their own waiting, so it does not count.
+- *Not counted*: pings, which clients send automatically, and requests outside jobs (system daemons,
+  log-in nodes, no job id). No user waits for them. Their waiting is stored and shown separately.
+- *By job id alone*: requests with a job's id from a node that jobs of several owners share, unless
+  the id has the owner's user id or, in estimates, the job's other nodes sent as many. They cause no
+  impact of the job or its groups, because every job on the node can send them.
+- *Wait above usual* is another figure: time of requests beyond the usual time, from any cause.
 
-1. *Demand*: requests by second of arrival and sender. Their work is their usual time. It is known
-   around seconds in which requests waited longer in the queue than they were handled.
-2. *Capacity*: the mean work in a second inside the queues of the day before, without values that
-   differ by more than {TYPICAL:.0%} from their median. Usual times do not fit every mix of
-   requests. But in a queue the server works at its capacity, so the work there is corrected if it
-   differs by {CHANCE:.0%} to {TYPICAL:.0%}.
-3. *Wishes*: a sender whose clients have as many requests at a full server as they may send waits
-   for answers, so its requests show the pace of the server. They move to the beginning of this
-   spell: at the sender's rate before, or all at once if it sent less. A full server does at least
-   {FULL_SHARE:.0%} of its capacity. The limit of a client is that of the busiest senders of full
-   seconds; half of it counts as reached.
-4. *Queue*: it begins when more work arrives than the server can do, and ends when the rest is done.
-   Where less is left than the server does in {DRAINED:g} s, the next queue begins. A full server
-   serves each sender in proportion to its requests there, which are at most its limit.
-5. *Replay*: the queue is served with all senders, and without the group. The share of the waiting
-   that others are spared, times their measured waiting, is the impact. Measured waiting is the time
-   from arrival to end beyond usual, without blocked time, from the group's first request in the
-   queue on.
-6. *Bystanders*: a group with less than {MIN_WORK:.0%} of the queue's work has no impact, nor one
-   without which others would be spared less than {MIN_SPARED:.0%} of their waiting. Nor has one
-   that works less than {STEADY_TIMES:g} times as much as in the {BEFORE_S:.0f} s before, if there
-   would be no queue without groups with more than {BUSIER_TIMES:g} times its work.
-7. *Several causes*: of two storms that each block the server, removing one spares little. The
-   impact is at least what the group alone adds to the waiting of those with less than
-   {MIN_WORK:.0%} of the work, if that is {MIN_SPARED:.0%} of their waiting with it.
+On a traced server impact is *measured*, elsewhere it is [estimated](#estimated-impact). The impact
+analysis of a range and an incident list its queues. The page of a queue shows how long requests
+waited in each second, with and without a group. Users see it for one group, the widest of theirs,
+where the [rule for other users' jobs](#populations) holds. Others' figures are rounded to two
+significant digits for them, and in all flags.
 
-A queue that has not drained is judged when it is {YOUNG_S:g} s old. It has drained if the
-requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its length after its end are known. A queue of
-which more than {MOST_UNTRACED:.0%} was not traced has no known impact. Parts of a
-minute without a queue are judged like queues; there, requests wait as with random arrivals.
-*Blocked time* of a sender in a second is
-``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``,
-if positive: these wait for a lock. *Slowness* is service time / work of the busiest sender, at
-least 1. Impact is stored by 10 s, in windows in which all RPCs took at least
-{EVERY_SLOW_WINDOW.enter} times the usual time, and from 0.01 s on.
+1. *Demand*: requests by second of arrival and sender. Their work is their usual time. Demand is
+   known around seconds in which requests waited longer in the queue than in the handler.
+2. *Capacity*: the mean work in a second inside the queues of the day before, without seconds that
+   differ by more than {TYPICAL:.0%} from their median. Without a baseline it is unknown. A queue
+   whose work differs from the capacity by {CHANCE:.0%} to {TYPICAL:.0%} is scaled to it, because
+   usual times do not fit every mix of requests.
+3. *Held requests*: clients limit their requests in flight. At the limit they send the next request
+   when an answer arrives, so their requests show the pace of the server. Such requests move to the
+   beginning of that time: at the sender's rate before, or immediately if it sent less. A server is
+   full at {FULL_SHARE:.0%} of its capacity. The limit is learned from the busiest senders of full
+   seconds; half of the limit counts as reached.
+4. *Queue*: it begins when more work arrives than the server can do, and ends when the last request
+   has waited. If work arrives again while less than {DRAINED:g} s of work is left, it is the next
+   queue. A full server serves
+   senders in proportion to their requests at the server.
+5. *Replay*: the queue is served with all senders, and again without the group. This gives the share
+   of waiting that others are spared. The share times others' measured waiting, from the group's
+   first request on, is the impact. Measured waiting is the time from arrival to end beyond the
+   usual time, without blocked time.
+6. *Bystanders*: a group has no impact with less than {MIN_WORK:.0%} of the queue's work, or if
+   others are spared less than {MIN_SPARED:.0%} of their waiting. Nor has a steady group: it works
+   less than {STEADY_TIMES:g} times as much as in the {BEFORE_S:.0f} s before, and there would be no
+   queue without groups with more than {BUSIER_TIMES:g} times its work.
+7. *Several causes*: of two storms that each block the server, removing one spares little. So the
+   impact is at least the waiting that the group alone adds for senders with less than
+   {MIN_WORK:.0%} of the work, if that is {MIN_SPARED:.0%} of their waiting with the group.
 
-Impacts of several groups may add up to more than the waiting: several of them may be needed for a
-queue.
+A queue is evaluated when it has drained: the requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its
+length after its end are known. A longer one is evaluated after {YOUNG_S:g} s. If more than
+{MOST_UNTRACED:.0%} of a queue was not traced, its impact is unknown. Minutes without a queue are
+evaluated like queues; there, requests wait as with random arrivals. *Blocked time* of a sender in a
+second is ``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``, if positive:
+these wait for a lock. *Slowness* is service time / work of the busiest sender, at least 1. Impact
+is stored by 10 s, from 0.01 s on, where all RPCs took at least {EVERY_SLOW_WINDOW.enter} times the
+usual time. The impacts of several groups may add up to more than the waiting, because a queue may
+need more than one group.
 
 ### One queue by hand
 
 The CSV of a queue's page has a row for each second. Work is in seconds of an idle server.
 
+Held requests (step 3) are in the second to which they moved; the chart shows them when they
+arrived.
+
 | column | meaning |
 |---|---|
-| `group_work_s`, `group_requests` | what arrives from the group |
-| `rest_work_s` | from senders whose waiting is no harm of the group: its owner, and busier owners |
-| `others_work_s`, `others_requests` | from all others, with pings and daemons |
-| `blocking_work_s` | from groups that block the server, too: left out if `impact_is` is *alone* |
+| `group_work_s`, `group_requests` | work and requests of the group |
+| `rest_work_s` | of the group's owner and busier owners: their waiting does not count |
+| `others_work_s`, `others_requests` | of all others, with pings and daemons |
+| `blocking_work_s` | of groups that block the server, too: left out if `impact_is` is *alone* |
 | `capacity_s` | work that the server does |
-| `measured_wait_s` | measured waiting of others' requests that arrive |
+| `measured_wait_s` | measured waiting of others' requests that arrived |
 | `wait_s`, `wait_without_s` | waiting of one request by the replay, with and without the group |
 | `spared_s` | its part of the impact |
 
@@ -410,15 +418,15 @@ sentences. They are about the worst queue of the (worst) flag's job, host or gro
 
 A mail asks for less than {HARM_SHARE:.0%} of the server's capacity: the knee on the page of its
 capacity; without one, what its queues of the day before show; otherwise the registered capacity.
-This limit is the same for all storms. The rate next to it is that of the job in the same queue
-or episode, in RPCs (traces) or metadata operations (job_stats) a second; of a group, it is divided
-by the jobs that ran at the same time.
+This limit is the same for all storms. The rate next to it is the job's in the same queue or
+episode, in RPCs (traces) or metadata operations (job_stats) a second; of a group, it is divided by
+the jobs that ran at the same time.
 
 ### Under observation
 
-Impact needs the end of a queue, or {YOUNG_S:g} s of it. Until then, home, overview and the page of
-the server show who does most of the work: *under observation*. This is no finding: it has no
-severity, opens no case and is never mailed. Whoever works while a queue drains is often not its
+Impact is known at the end of a queue, or after {YOUNG_S:g} s. Until then, home, overview and the
+page of the server show who does most of the work: *under observation*. This is no finding: it has
+no severity, opens no case and is never mailed. Whoever works while a queue drains is often not its
 cause.
 
 - A server is under observation if its RPCs took at least {_SLOWNESS.enter:g} times the usual time
@@ -426,8 +434,8 @@ cause.
   {_SLOWNESS.max_pause.seconds // 60} minutes) that reaches the latest 30 s of complete windows.
 - Jobs, processes and hosts with at least 20 % of the work are named: RPCs times their usual time,
   in the part of the interval in the last minute. If together the jobs of an application,
-  user, campaign or project reach 20 %, and those named explain less than half of it, the narrowest
-  such group is named. Operations that are not attributed are listed as such.
+  user, campaign or project reach 20 %, and the named ones do less than half of this work, the
+  narrowest such group is named. Operations that are not attributed are listed as such.
 - Where the server is not traced, or its trace has no baseline, job_stats, mds_stats and exports
   show the same, marked as estimated, up to the time that all of them cover.
 - *Evaluated until* is the end of the latest complete window that is attributed. After two minutes
@@ -437,7 +445,8 @@ cause.
   Then the pages say *slow*, and name the accused with their share of the work. Impact of an earlier
   queue replaces nothing: the present one may have another cause.
 
-Users who are not staff see the share of their own jobs. `/observed/?format=json` exports it.
+Users who are not staff see the share of their own jobs, with two significant digits.
+`/observed/?format=json` exports it.
 
 ### Estimated impact
 
@@ -473,12 +482,12 @@ time blocked on locks, because statistics of services do not separate it.
 In each window of 10 s, impact follows from who sent more than usual:
 
 1. *Excess*: the work of a principal above its mean of the last {CALM_WINDOWS} windows in the hour
-   before the slow interval that were not slow. Without such windows, all of it.
+   before the slow interval that were not slow. Without such windows, all work counts.
 2. *Cause*: an owner with at least {CAUSE_SHARE:.0%} of all excess is known to be the cause. Of the
    owner's groups, those with at least {PART_SHARE:.0%} of it have impact. Owners are users; of
    projects and campaigns, projects.
 3. *Impact*: ``1 - (1 - s)^2`` of the waiting of others, where *s* is the group's share of the
-   excess. Waiting in a queue grows with the square of the requests that arrive at once.
+   excess. Waiting in a queue grows with the square of the requests that arrive together.
 
 Of the estimates for 12 simulated sets of jobs, half are within a factor of 2, and four in five
 within a factor of 4 (docs/performance.md, "Flag quality").

@@ -11,7 +11,7 @@ from django.db.models import Max, Sum
 
 from ioportal.core.times import is_current
 from ioportal.findings import latest_data, observations
-from ioportal.load import episode_texts, episodes, impact_totals
+from ioportal.load import episode_texts, episodes, impact_totals, queue_links
 from ioportal.load.impacts import OUTERMOST, names_of
 from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.site.contacts import contacts
@@ -46,6 +46,7 @@ class Cause(NamedTuple):
     slow_until: datetime  # end of the latest window with impact
     job: Name | None  # that causes most of a user's impact
     contact: Contact | None  # of a user
+    queue: str  # address of the page of its worst queue; "": it was not traced
 
     @property
     def times(self) -> str:
@@ -138,11 +139,19 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
             row.latest + levels.IMPACT.width,
             names[job.principal] if job else None,
             known.get(name.user),
+            _queue(server, row, name, whole[server.pk]),
         )
         return ServerState(server, until, cause, row.times_now, slow)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
     return sorted(map(state, servers), key=_slowest_first)
+
+
+def _queue(server: Server, cause: _Impact, name: Name, episode: Episode) -> str:
+    if episode.is_estimated:
+        return ""
+    group = queue_links.group(cause.principal, name.user)
+    return queue_links.address(server.name, queue_links.around(episode), group)
 
 
 def _slowest_first(state: ServerState) -> tuple[float, float]:

@@ -75,6 +75,8 @@ def capacity(server_id: int, time: datetime, usual: pl.DataFrame | None = None) 
     if rows.is_empty():
         return None
     usual = baselines.at_time([server_id], time) if usual is None else usual
+    if usual.filter(pl.col("baseline_us") > 0).is_empty():  # its work is unknown
+        return None
     return plateau(Demand.of(requests(rows, usual, users=set()), SECOND))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
-from ioportal.core.formatting import significant
+from ioportal.core.formatting import times as formatted_times
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -18,7 +18,7 @@ def times(episode: Episode) -> str:
     """Return the mean over an episode and its worst 10 s, as multiples of the usual time."""
     if episode.mean_times is None or episode.worst_times is None:
         return "longer than usual"
-    mean, highest = (significant(each) for each in (episode.mean_times, episode.worst_times))
+    mean, highest = (formatted_times(each) for each in (episode.mean_times, episode.worst_times))
     return (
         f"{mean} times as long as usual (mean over the episode; {highest} times in the worst 10 s)"
     )

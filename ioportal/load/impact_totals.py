@@ -30,6 +30,7 @@ class ImpactTotal(NamedTuple):
     share: float  # of the servers' work in windows with impact
     is_estimated: bool  # most of it
     until: datetime | None = None  # end of the data, of the latest impact
+    servers: tuple[int, ...] = ()  # of the windows
 
     @classmethod
     def joined(cls, parts: Collection[ImpactTotal]) -> ImpactTotal:
@@ -80,7 +81,7 @@ def totals(
         windows = windows.filter(server_id__in=servers)
     if principals:
         windows = windows.filter(_any_of(principals))
-    return {key: total for key, total, _ in _listed(windows)}
+    return dict(_listed(windows))
 
 
 def before(ends: Mapping[int, datetime], span: timedelta) -> Q:
@@ -101,15 +102,13 @@ def latest(ends: Mapping[int, datetime], span: timedelta) -> dict[PrincipalKey, 
     """
     windows = ImpactWindow.objects.filter(before(ends, span))
     return {
-        key: total._replace(until=min(ends[server] for server in servers))
-        for key, total, servers in _listed(windows)
+        key: total._replace(until=min(ends[server] for server in total.servers))
+        for key, total in _listed(windows)
     }
 
 
-def _listed(
-    windows: WindowQuerySet,
-) -> Iterator[tuple[PrincipalKey, ImpactTotal, list[int]]]:
-    """Yield principals with their totals and servers."""
+def _listed(windows: WindowQuerySet) -> Iterator[tuple[PrincipalKey, ImpactTotal]]:
+    """Yield principals with their totals."""
     sums = windows.values_list("kind", "principal_id").annotate(
         us=Sum("impact_us"),
         estimated_us=Coalesce(Sum("impact_us", filter=Q(is_estimated=True)), 0),
@@ -120,7 +119,10 @@ def _listed(
     rows = sums.filter(us__gte=_MIN_LISTED_US).order_by("-us", "kind", "principal_id")
     for kind, key, us, estimated_us, work_us, all_work_us, servers in rows:
         share = work_us / all_work_us if all_work_us else 0
-        yield (kind, key), ImpactTotal(us / 1e6, share, estimated_us > us / 2), servers
+        yield (
+            (kind, key),
+            ImpactTotal(us / 1e6, share, estimated_us > us / 2, servers=tuple(servers)),
+        )
 
 
 def _any_of(principals: Collection[PrincipalKey]) -> Q:

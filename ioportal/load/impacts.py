@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ioportal.load import impact_totals, job_groups
+from ioportal.load import impact_totals, job_groups, queue_links
 from ioportal.load.principals import BYS, Name, job_group_name, named
 from ioportal.site.contacts import contacts
+from ioportal.site.models import Server
 from ioportal.telemetry import retention
 from ioportal.telemetry.models import JobGroup, Principal
 
@@ -31,10 +32,12 @@ _LISTED = 10
 class ImpactRow:
     """The impact of one principal or group of jobs."""
 
+    principal: PrincipalKey
     kind: str
     name: Name
     total: ImpactTotal
     contact: Contact | None = None  # of the user
+    queue: str = ""  # address of the page of its worst queue; "": none, or of several servers
 
 
 def in_range(window: TimeRange, user: User, servers: Collection[int] = ()) -> list[ImpactRow]:
@@ -42,7 +45,19 @@ def in_range(window: TimeRange, user: User, servers: Collection[int] = ()) -> li
     if not user.is_staff:
         return []
     totals = impact_totals.totals(window.start, window.end, kinds=OUTERMOST, servers=servers)
-    return _with_contacts(rows(totals, user), user)
+    listed = _with_contacts(rows(totals, user), user)
+    if window.end - window.start > queue_links.LONGEST:
+        return listed
+    known = Server.objects.in_bulk({key for row in listed for key in row.total.servers})
+    return [replace(row, queue=_queue(row, known, window)) for row in listed]
+
+
+def _queue(row: ImpactRow, servers: Mapping[int, Server], window: TimeRange) -> str:
+    if row.total.is_estimated or len(row.total.servers) > 1:
+        return ""
+    [server] = row.total.servers
+    group = queue_links.group(row.principal, row.name.user)
+    return queue_links.address(servers[server].name, window, group)
 
 
 def current(user: User, impacts: Mapping[PrincipalKey, ImpactTotal]) -> list[ImpactRow]:
@@ -91,7 +106,7 @@ def rows(
     names = names_of(totals, user)
     kinds = {**dict(Principal.choices), **dict(JobGroup.Kind.choices)}
     return [
-        ImpactRow(kinds[key[0]], names[key], total if user.is_staff else total.rounded)
+        ImpactRow(key, kinds[key[0]], names[key], total if user.is_staff else total.rounded)
         for key, total in totals.items()
         if key in names
     ][:listed]

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from ioportal.core.time_ranges import TimeRange
 from ioportal.jobs.cache import cached
 from ioportal.load import queues
-from ioportal.telemetry.models import ceil_to_window, floor_to_window
+from ioportal.load.analysis.replay.impact import PRINCIPAL
+from ioportal.load.principal_windows import principal_name
+from ioportal.telemetry.models import JobGroup, ceil_to_window, floor_to_window
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ioportal.core.time_ranges import TimeRange
+    from ioportal.load.episodes import Episode
     from ioportal.load.queues import Queue
+    from ioportal.load.top_consumers import PrincipalKey
     from ioportal.site.models import Server
+
+# Of an analysed range: every window of 10 s and every principal in it is read.
+LONGEST = timedelta(hours=24)
+_AROUND = timedelta(minutes=10)  # of an episode's worst window
 
 
 def find(
@@ -37,6 +46,19 @@ def find(
         "queue-5",  # to be changed with `Queue`
         (server.pk, start, end, second, wanted),
         lambda: queues.find(server.pk, start, end, at=second, group=wanted),
+    )
+
+
+def group(principal: PrincipalKey, user: str) -> tuple[str, str]:
+    """Return kind and key in a replay of a principal, or of all jobs of a user."""
+    is_user = principal[0] == JobGroup.Kind.USER
+    return ("user", user) if is_user else (PRINCIPAL, principal_name(principal))
+
+
+def around(episode: Episode) -> TimeRange:
+    """Return the part of an episode around its worst window: a replay of it all may be long."""
+    return TimeRange(
+        max(episode.start, episode.worst_at - _AROUND), min(episode.end, episode.worst_at + _AROUND)
     )
 
 

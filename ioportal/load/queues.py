@@ -9,7 +9,7 @@ import polars as pl
 from collectors.tables import UTC_US
 from ioportal.load import baselines, replays
 from ioportal.load.analysis.replay.impact import PRINCIPAL, in_queues
-from ioportal.load.analysis.replay.seconds import by_second, time_of
+from ioportal.load.analysis.replay.seconds import by_second, drained, time_of
 from ioportal.load.analysis.replay.server import wished
 from ioportal.telemetry.models import ceil_to_window, floor_to_window
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 PARTS = {  # of each principal, by second
     "start": UTC_US,
     "principal": pl.String(),
-    "work_s": pl.Float64(),
+    "work_s": pl.Float64(),  # as it was wished
+    "arrived_s": pl.Float64(),  # work that arrived
     "waited_s": pl.Float64(),
 }
 
@@ -33,10 +34,12 @@ class GroupSeconds(NamedTuple):
 
     Args:
         alone: whether it is what the group alone adds to the waiting of the calm senders.
+        members: its principals.
         seconds: columns of `load.analysis.replay.seconds.SECONDS`.
     """
 
     alone: bool
+    members: list[str]
     seconds: pl.DataFrame
 
 
@@ -45,7 +48,7 @@ class Queue(NamedTuple):
 
     Args:
         start: start of its first second.
-        end: end of its last.
+        end: when the last request had waited.
         capacity: work that the server does in a second.
         groups: columns of `load.analysis.replay.impact.QUEUES`.
         parts: columns of `PARTS`.
@@ -104,8 +107,15 @@ def _queue(again: Served, part: QueueHarms) -> Queue:
     starts = pl.Series("start", [time_of(requested, step) for step in steps], UTC_US)
     amounts = {
         name: table[queue.first : queue.end].ravel()
-        for name, table in (("work_s", flow.work_s), ("waited_s", requested.waited_s))
+        for name, table in (
+            ("work_s", flow.work_s),
+            ("arrived_s", requested.work_s),
+            ("waited_s", requested.waited_s),
+        )
     }
+    of_sender = pl.DataFrame({PRINCIPAL: requested.senders}).join(
+        again.members, on=PRINCIPAL, how="left", maintain_order="left"
+    )
     parts = pl.DataFrame(
         {
             "start": starts.repeat_by(len(requested.senders)).explode(),
@@ -116,13 +126,14 @@ def _queue(again: Served, part: QueueHarms) -> Queue:
     )
     return Queue(
         time_of(requested, queue.first),
-        time_of(requested, queue.end),
+        time_of(requested, drained(requested, queue)),
         again.capacity,
         groups,
-        parts.filter((pl.col("work_s") > 0) | (pl.col("waited_s") > 0)),
+        parts.filter(pl.any_horizontal(pl.col(*amounts) > 0)),
         {
             (kind, key): GroupSeconds(
                 harm.curves.alone,
+                of_sender.filter(pl.col(kind) == key)[PRINCIPAL].to_list(),
                 by_second(requested, harm, again.capacity.value),
             )
             for kind, key, harm in part.harms

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import polars as pl
+from django.db.models import F
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from ioportal.core.charts.labels import kind_of
@@ -93,8 +95,8 @@ def _chart(server: Server, causes: list[str], width: timedelta) -> Chart:
         f"Request times of {server.name}, by cause",
         "\N{MULTIPLICATION SIGN} usual",
         f"{step_of(width)} means from arrival to end, relative to usual, without the requests of "
-        "the largest cause. Extra time is divided by who caused it. Where the server was not "
-        "traced, only estimated slow intervals are drawn (rpctrace, mds_stats).",
+        "the largest cause, and with pings. Extra time is divided by who caused it. Where the "
+        "server was not traced, only estimated slow intervals are drawn (rpctrace, mds_stats).",
         Style.PARTS,
         {},
         lambda kinds: {kind: tokens[kind] for kind in kinds},
@@ -102,11 +104,15 @@ def _chart(server: Server, causes: list[str], width: timedelta) -> Chart:
 
 
 def _impacts(server: Server, start: datetime, end: datetime, user: User) -> pl.DataFrame:
-    """Return the stored impact by window and cause: columns of `_IMPACTS`, and cause."""
+    """Return the stored impact by window and cause: columns of `_IMPACTS`, and cause.
+
+    It includes the waiting of pings and daemons, as the times of others' requests do.
+    """
     stored = ImpactWindow.objects.between(start, end).filter(
         server_id=server.pk, kind__in=OUTERMOST
     )
-    columns = ("start", "kind", "principal_id", "impact_us", "others_us", "others_usual_us")
+    whole_us = F("impact_us") + Coalesce("outside_us", 0)
+    columns = ("start", "kind", "principal_id", whole_us, "others_us", "others_usual_us")
     rows = pl.DataFrame(list(stored.values_list(*columns)), schema=_IMPACTS, orient="row")
     keys = rows.select("kind", "key").unique()
     named = names_of(keys.rows(), user)

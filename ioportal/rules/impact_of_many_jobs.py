@@ -56,7 +56,7 @@ IMPACT_OF_MANY_JOBS = Rule(
         "impact_times": Threshold(
             2,
             "Time of others' RPCs within these five minutes, relative to usual",
-            Unit.RATIO,
+            Unit.TIMES,
             minimum=1,
         ),
         "impact_share": Threshold(

@@ -36,7 +36,7 @@ LOCK_CONTENTION = Rule(
             0.3, "Share of lock enqueues among its RPCs", Unit.SHARE, maximum=1
         ),
         "lock_ratio": Threshold(
-            50, "Service time relative to other enqueues", Unit.RATIO, minimum=1
+            50, "Service time relative to other enqueues", Unit.TIMES, minimum=1
         ),
     },
     advice=(

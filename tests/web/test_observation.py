@@ -9,6 +9,7 @@ from ioportal.telemetry.models import Principal
 from tests.logs import at
 from tests.web.reading import json_of, words_of
 
+REFRESH = {"HX-Request": "true"}  # of a part of a page
 JOB, PROCESS, HOST = (int(kind) for kind in (Principal.JOB, Principal.PROCESS, Principal.HOST))
 
 
@@ -109,4 +110,12 @@ def test_the_number_of_queries_does_not_grow(
         row.shares = [*((JOB, new_job().pk, 0.2) for _ in range(jobs)), *others]
         row.save()
         with django_assert_num_queries(10):
-            as_staff.get("/observed/")
+            as_staff.get("/observed/", headers=REFRESH)
+
+
+def test_the_part_of_a_page_leads_to_the_page_if_it_is_opened(as_staff, observe):
+    observe()
+
+    for address, page in (("/observed/", "/"), ("/observed/?server=mds1", "/servers/mds1/")):
+        assert as_staff.get(address)["Location"] == page
+    assert as_staff.get("/observed/?server=another")["Location"] == "/"

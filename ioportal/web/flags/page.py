@@ -109,7 +109,7 @@ class FlagPage:
         if episode.is_estimated:
             return ""
         group = harm_texts.group(self.flag, episode)
-        return queue_links.address(server.name, harm_texts.around(episode), group)
+        return queue_links.address(server.name, queue_links.around(episode), group)
 
     @property
     def more_episodes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from ioportal.findings import observations
@@ -48,6 +48,8 @@ def observed(request: UserRequest) -> HttpResponseBase:
     if exports.requested_format(request):
         rows = (row for each in listed for row in each.rows())
         return exports.response(request, "observed", {}, observations.COLUMNS, rows)
+    if "HX-Request" not in request.headers:  # it is a part of these pages
+        return redirect("server", name) if listed and name else redirect("home")
     context = {"observed": listed, "server": {"name": name} if name else None}
     return render(request, "common/observed.html", context)
 

@@ -16,7 +16,7 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.core.times import RECENT
 from ioportal.jobs.analysis.populations import coarse, hidden_sums
 from ioportal.jobs.cache import cached
-from ioportal.load import incidents, principal_windows
+from ioportal.load import incidents, principal_windows, queue_links
 from ioportal.load.models import Incident
 from ioportal.load.principals import BYS, Name, job_group_name, named
 from ioportal.site.contacts import contact
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ioportal.site.models import Filesystem
     from ioportal.web.incidents.queue_rows import QueueRow
 
-LONGEST = timedelta(hours=24)  # every window of 10 s and every principal in it is read
 EXPORT_COLUMNS = ("principal", "rpcs", "share", "service_s", "impact_s", "suffered_s")
 _DEFAULT = "1h"  # value of the parameter `last`
 _SUGGESTION_RANGE = timedelta(hours=24)  # up to the latest trace
@@ -175,8 +174,10 @@ class ImpactAnalysis:
 
     @property
     def source(self) -> str:
-        """How impact was computed."""
-        return self._result.source if self._result else ""
+        """How impact was computed; "unknown": there is no baseline."""
+        if self._result is None:
+            return ""
+        return self._result.source if self.has_baseline else "unknown"
 
     @property
     def baseline_share(self) -> float:
@@ -191,7 +192,13 @@ class ImpactAnalysis:
     @cached_property
     def _rows(self) -> list[tuple[PrincipalKey, dict[str, Any]]]:
         """All principals, largest impact first."""
-        rows = self._result.impact.principals.rows(named=True) if self._result else []
+        if self._result is None:
+            return []
+        principals = self._result.impact.principals
+        if not self.has_baseline:
+            unknown = pl.lit(None, pl.Float64)
+            principals = principals.with_columns(impact_s=unknown, suffered_s=unknown)
+        rows = principals.rows(named=True)
         return [(principal_windows.principal_key(row.pop("principal")), row) for row in rows]
 
     @cached_property
@@ -260,13 +267,16 @@ class ImpactAnalysis:
             "impact_s": self.shows_others and not self._hidden["suffered_s"],
         }
         return row | {
-            name: coarse(row[name]) if shown else None for name, shown in is_visible.items()
+            name: _coarse(row[name]) if shown else None for name, shown in is_visible.items()
         }
 
     @property
     def _others(self) -> PrincipalImpact:
         rows = [row for principal, row in self._rows if principal not in self._names]
-        sums: Any = {name: sum(row[name] for row in rows) for name in EXPORT_COLUMNS[1:]}
+        sums: Any = {
+            name: None if any(row[name] is None for row in rows) else sum(row[name] for row in rows)
+            for name in EXPORT_COLUMNS[1:]
+        }
         rounded: Any = {
             name: None if self._hidden[name] else _coarse(total) for name, total in sums.items()
         }
@@ -338,13 +348,17 @@ class ImpactAnalysis:
             "end": self.window.end,
             "impact": self.source,
             "baseline_share": self._visible_baseline_share,
-            "wait_above_usual_s": self.waited_s if self._user.is_staff else None,
-            "extra_wait_s": self.waited_s if self._user.is_staff else None,
+            "wait_above_usual_s": self._visible_waited_s,
+            "extra_wait_s": self._visible_waited_s,
             "groups": [group.facts for group in self.groups],
             "slow_intervals": [interval.facts for interval in self.slow_intervals],
             "latency": [vars(row) for row in self.latency],
             "queues": [row.facts for row in self.queues],
         }
+
+    @property
+    def _visible_waited_s(self) -> float | None:
+        return self.waited_s if self._user.is_staff and self.has_baseline else None
 
     @property
     def _visible_baseline_share(self) -> float | None:
@@ -437,8 +451,8 @@ def selected_range(query: QueryDict, default: TimeRange) -> TimeRange:
         ValidationError: it is invalid, or too long to analyse.
     """
     window = TimeRange.from_query(query, default)
-    if window.end - window.start > LONGEST:
-        longest = duration(LONGEST.total_seconds())
+    if window.end - window.start > queue_links.LONGEST:
+        longest = duration(queue_links.LONGEST.total_seconds())
         raise ValidationError(f"The range is longer than {longest}. Select a shorter range.")
     return window
 

@@ -12,8 +12,8 @@ from django.utils import timezone
 from ioportal.core.formatting import duration
 from ioportal.core.time_fields import TimeField
 from ioportal.load.models import Incident, Report
+from ioportal.load.queue_links import LONGEST
 from ioportal.site.models import Filesystem, Server
-from ioportal.web.incidents.analysis import LONGEST
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User

@@ -12,10 +12,11 @@ from ioportal.core.charts.palette import REST
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange, moment
 from ioportal.core.timelines import Steps
-from ioportal.jobs.analysis.populations import coarsened, hidden_sums
+from ioportal.jobs.analysis.populations import MIN_OWNERS, coarsened, hidden_sums
 from ioportal.load import queue_links
 from ioportal.load.analysis.replay.impact import DEFINITION
 from ioportal.load.analysis.replay.seconds import SECONDS
+from ioportal.load.principal_windows import principal_key
 from ioportal.load.step_charts import StepsChart
 from ioportal.web.incidents import queue_rows
 from ioportal.web.incidents.analysis import default_range, selected_range
@@ -121,11 +122,28 @@ class QueuePage:
             return False
         if self.alone:  # the work of the senders that are left out is a sum of its own
             return True
-        [others] = self.queue.groups.filter(kind=self.row.key[0], key=self.row.key[1])["others"]
-        is_counted = pl.col("principal").is_in(others.to_list())  # the export has two sums
+        is_counted = pl.col("principal").is_in(self._others)  # the export has two sums
         parts = queue_rows.of_others(self.queue.parts, self._user).with_columns(counted=is_counted)
-        hidden = hidden_sums(parts, ["start", "counted"], ["work_s", "waited_s"])
-        return bool(hidden.select(pl.any_horizontal("work_s", "waited_s").any()).item())
+        amounts = ["work_s", "arrived_s", "waited_s"]
+        hidden = hidden_sums(parts, ["start", "counted"], amounts)
+        return bool(hidden.select(pl.any_horizontal(*amounts).any()).item())
+
+    @property
+    def _others(self) -> list[str]:
+        """The principals whose waiting is the impact."""
+        kind, key = self.row.key
+        others: list[str] = self.queue.groups.filter(kind=kind, key=key)["others"].item().to_list()
+        return others
+
+    @cached_property
+    def waiting_users(self) -> int | None:
+        """How many other users waited; None: too few for users to know."""
+        parts = self.queue.parts.filter(
+            pl.col("principal").is_in(self._others), pl.col("waited_s") > 0
+        )
+        keys = map(principal_key, parts["principal"].unique())
+        count = queue_rows.owners(keys).drop_nulls("job")["owner"].n_unique()
+        return count if self._user.is_staff or count >= MIN_OWNERS else None
 
     @cached_property
     def seconds(self) -> pl.DataFrame:
@@ -147,18 +165,16 @@ class QueuePage:
 
     @cached_property
     def charts(self) -> list[StepsChart]:
-        """What a request waits, and the work that arrives; the first only if visible."""
-        others = pl.sum_horizontal(
-            pl.col(f"{who}_work_s") for who in ("rest", "others", "blocking")
-        )
+        """What a request waits, and the work that arrived; the first only if visible."""
         kinds = {
             _WITH: pl.col("wait_s"),
             _WITHOUT: pl.col("wait_without_s"),
-            _GROUP: pl.col("group_work_s"),
-            _OTHERS: others,
+            _GROUP: pl.col(_GROUP).fill_null(0),
+            _OTHERS: pl.col(_OTHERS).fill_null(0),
             _CAPACITY: pl.col("capacity_s"),
         }
-        frame = self.seconds.select(
+        seconds = self.seconds.join(self._arrived, on="start", how="left", maintain_order="left")
+        frame = seconds.select(
             "start",
             end=pl.col("start") + pl.duration(seconds=1),
             observed=pl.lit(1, pl.Int64),
@@ -168,7 +184,7 @@ class QueuePage:
         if self.alone:
             calm = "those who do not block the server"
             labels |= {_WITH: f"{self.group} and {calm}", _WITHOUT: calm}
-        span = TimeRange(self.queue.start, self.queue.end)
+        span = TimeRange(self.queue.start, frame["end"].item(-1))
 
         def chart(name: str, title: str, unit: str, about: str, *shown: str) -> StepsChart:
             content = Chart(name, title, unit, about, Style.LINES, labels, _tokens)
@@ -184,13 +200,27 @@ class QueuePage:
         )
         work = chart(
             "queue-work",
-            "Work that arrives, and capacity",
+            "Work that arrived, and capacity",
             "s/s",
-            "Usual time of the requests that arrive in a second. Requests that a client held back, "
-            "because its limit of requests in flight was reached, count when it held them back.",
+            "Usual time of the requests that arrived in a second, as measured.",
             *((_GROUP, _CAPACITY) if self.hides_seconds else (_GROUP, _OTHERS, _CAPACITY)),
         )
         return [work] if self.hides_seconds else [waits, work]
+
+    @property
+    def _arrived(self) -> pl.DataFrame:
+        """The work that arrived in each second: of the group, and of others if visible."""
+        is_of_group = pl.col("principal").is_in(self._selected.members)
+        arrived = self.queue.parts.group_by("start").agg(
+            pl.col("arrived_s").filter(is_of_group).sum().alias(_GROUP),
+            pl.col("arrived_s").filter(~is_of_group).sum().alias(_OTHERS),
+        )
+        if self._user.is_staff:
+            return arrived
+        others = pl.Series(_OTHERS, coarsened(arrived[_OTHERS].to_numpy()))
+        return arrived.with_columns(
+            pl.lit(None, pl.Float64).alias(_OTHERS) if self.hides_seconds else others
+        )
 
     @property
     def simulated(self) -> bool:
@@ -209,6 +239,7 @@ class QueuePage:
             "capacity_low_s": self.capacity.low,
             "capacity_high_s": self.capacity.high,
             "capacity_seconds": self.capacity.steps,
+            "waiting_users": self.waiting_users,
             "groups": [row.facts for row in self.rows],
         }
 

@@ -32,6 +32,7 @@ _STATUS_CHOICES = [("", "inherited"), ("true", "on"), ("false", "off")]
 _ADVICE_FORMATS: dict[Unit | None, str] = {  # of numbers in an advice
     Unit.SHARE: ".0%",
     Unit.RATIO: ",.1f",
+    Unit.TIMES: ",.1f",
     Unit.BYTES: "B",
 }
 _PARTS = ("cluster", "queue", "filesystem")

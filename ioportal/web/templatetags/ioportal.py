@@ -228,6 +228,12 @@ def significant(value: float | None) -> str:
     return formatting.UNKNOWN if value is None else formatting.significant(value)
 
 
+@register.filter
+def times(value: float | None) -> str:
+    """Show a multiple of a usual value."""
+    return formatting.UNKNOWN if value is None else formatting.times(value)
+
+
 @register.simple_tag
 def exact_cells(values: list[float | None]) -> SafeString:
     """Show numbers as table cells; faster than a template loop for thousands."""

@@ -73,6 +73,9 @@ def test_without_a_baseline_impact_is_unknown(page):
     assert "No baseline" in words
     assert "largest impact" not in words
     assert "77 alice" in words
+    export = json_of(page("?format=json"))
+    assert (export["impact"], export["wait_above_usual_s"]) == ("unknown", None)
+    assert {row["impact_s"] for row in export["rows"]} == {None}
 
 
 @pytest.mark.usefixtures("_storm")

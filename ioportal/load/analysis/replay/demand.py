@@ -43,7 +43,8 @@ class Demand:
         senders: names, in order.
         requests: requests that arrived; shape (steps, senders).
         work_s: their time on an idle server; the same shape.
-        served_s: the work of the requests that ended, by step and sender.
+        ended: requests that ended, by step and sender.
+        served_s: their work.
         flight: requests at the server, on average; by step and sender.
         waited_s: time beyond that on an idle server and blocked on locks, by step of arrival and
             sender.
@@ -56,6 +57,7 @@ class Demand:
     senders: list[str]
     requests: Floats
     work_s: Floats
+    ended: Floats
     served_s: Floats
     flight: Floats
     waited_s: Floats
@@ -91,6 +93,7 @@ class Demand:
         arrived = table(requests)
         at_server_s = took - blocked_s
         delay = np.divide(at_server_s, arrived, out=np.zeros(shape), where=arrived > 0) / width_s
+        ended = _ended(arrived, delay)
         most = np.zeros(len(senders))
         np.maximum.at(most, sender, clients)
         return cls(
@@ -99,8 +102,9 @@ class Demand:
             senders.to_list(),
             arrived,
             work,
+            ended,
             _ended(work, delay),
-            np.maximum(np.cumsum(arrived - _ended(arrived, delay), axis=0), 0),
+            np.maximum(np.cumsum(arrived - ended, axis=0), 0),
             waited_s,
             waited_s * table(counted),
             np.maximum(most, 1),

@@ -9,7 +9,7 @@ import polars as pl
 
 from ioportal.load.analysis.impact import WINDOW
 from ioportal.load.analysis.replay.harm import MOST_UNTRACED, Group, by_queue
-from ioportal.load.analysis.replay.seconds import time_of
+from ioportal.load.analysis.replay.seconds import drained, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ IMPACTS = {  # in microseconds
 }
 QUEUES = {  # a row for each group with impact in a queue; without one, a row of nulls
     "start": pl.Datetime("us", "UTC"),
-    "end": pl.Datetime("us", "UTC"),
+    "end": pl.Datetime("us", "UTC"),  # when the last request had waited
     "waited_s": pl.Float64(),  # measured, of all requests in the queue
     "users_waited_s": pl.Float64(),  # the part of it that is of users' requests
     "kind": pl.String(),  # as in `IMPACTS`
@@ -145,7 +145,7 @@ def in_queues(
         waited_s = demand.waited_s[steps].sum(axis=0)
         if not queue.has_backlog or waited_s.sum() < least_waited_s:
             continue
-        start, end = time_of(demand, queue.first), time_of(demand, queue.end)
+        start, end = time_of(demand, queue.first), time_of(demand, drained(demand, queue))
         whole = start, end, waited_s.sum(), demand.counted_s[steps].sum()
         for kind, key, harm in harms:
             spared_s = harm.spared_s.sum()

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from ioportal.load.analysis.replay.server import SLOW_TIMES
+
 if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.load.analysis.replay.demand import Demand
-    from ioportal.load.analysis.replay.harm import Harm
+    from ioportal.load.analysis.replay.harm import Harm, Queue
 
 SECONDS = {  # by second; work: usual time of requests
     "start": pl.Datetime("us", "UTC"),
@@ -53,6 +55,22 @@ def by_second(demand: Demand, harm: Harm, capacity_s: float) -> pl.DataFrame:
         "spared_s": np.concatenate([np.zeros(curves.since), harm.spared_s]),
     }
     return pl.DataFrame({name: columns[name] for name in SECONDS}, SECONDS)
+
+
+def drained(demand: Demand, queue: Queue) -> int:
+    """Return the step after the last in which a request waited, as measured.
+
+    By the replay, the backlog of a queue may last some seconds longer.
+    """
+    steps = slice(queue.first, queue.end)
+    waited_s, work_s, requests = (
+        table[steps].sum(axis=1) for table in (demand.waited_s, demand.work_s, demand.requests)
+    )
+    slow = np.flatnonzero(waited_s > SLOW_TIMES * work_s)
+    if not len(slow):
+        return queue.end
+    until = slow + 0.5 + waited_s[slow] / requests[slow] / demand.width_s
+    return min(queue.end, queue.first + int(np.ceil(until.max())))
 
 
 def time_of(demand: Demand, step: int) -> datetime:

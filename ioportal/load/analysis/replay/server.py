@@ -45,7 +45,7 @@ class Plateau:
         low: lower end of its interval.
         high: upper end.
         steps: number of steps that show it.
-        request_s: mean work of a request of the demand.
+        request_s: mean work of a request in these steps.
     """
 
     value: float
@@ -56,7 +56,7 @@ class Plateau:
 
     @property
     def requests(self) -> tuple[float, float, float]:
-        """Value and interval in requests of the demand's mix."""
+        """Value and interval in requests of the mix that the server did meanwhile."""
         return self.value / self.request_s, self.low / self.request_s, self.high / self.request_s
 
 
@@ -71,16 +71,18 @@ def plateau(demand: Demand) -> Plateau | None:
     if not len(known_s):
         return None
     is_queue = _is_queue(demand, served_s, np.percentile(known_s, _BUSIEST))
-    inside_s = served_s[_inside(is_queue)]
-    if len(inside_s) < _FEWEST_STEPS:
+    inside = np.flatnonzero(_inside(is_queue))
+    if len(inside) < _FEWEST_STEPS:
         return None
-    typical = inside_s[np.abs(inside_s / np.median(inside_s) - 1) < TYPICAL]
-    if len(typical) < _FEWEST_STEPS:  # some queues are of work, others of something else
+    inside_s = served_s[inside]
+    shown = inside[np.abs(inside_s / np.median(inside_s) - 1) < TYPICAL]
+    if len(shown) < _FEWEST_STEPS:  # some queues are of work, others of something else
         return None
+    typical = served_s[shown]
     value = float(typical.mean())
     error = _QUANTILE * float(typical.std()) / np.sqrt(len(typical))
-    request_s = float(demand.work_s.sum() / demand.requests.sum())
-    return Plateau(value, value - error, value + error, len(inside_s), request_s)
+    request_s = float(demand.served_s[shown].sum() / demand.ended[shown].sum())
+    return Plateau(value, value - error, value + error, len(inside), request_s)
 
 
 def at_capacity(demand: Demand, capacity_s: float) -> Demand:

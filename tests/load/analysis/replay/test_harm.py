@@ -220,7 +220,10 @@ def test_only_known_seconds_show_how_busy_a_server_can_be():
     storm = [(at, "a", 1.0, 8.0) for at in range(60)]
     convoy = [(36_000 + at, "b", 0.1, 8.0) for at in range(120)]
 
-    assert plateau(rows_of(*storm, *convoy)).value == pytest.approx(1.0, rel=0.02)
+    shown = plateau(rows_of(*storm, *convoy))
+
+    assert shown.value == pytest.approx(1.0, rel=0.02)
+    assert shown.requests[0] == pytest.approx(100, rel=0.02)  # of the storm, not of both
 
 
 def test_queues_that_contradict_each_other_show_no_capacity():
