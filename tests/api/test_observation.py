@@ -1,5 +1,8 @@
 """A storm in the batches of a trace: under observation at once, accused when it has drained."""
 
+import html
+import re
+
 import pytest
 from django.utils import timezone
 
@@ -8,7 +11,7 @@ from ioportal.findings.models import Case, Flag
 from tests import loading
 from tests.logs import Run, at, sacct
 from tests.storms import overload, pin_baseline
-from tests.web.reading import words_of
+from tests.web.reading import text_of, words_of
 
 pytestmark = pytest.mark.usefixtures("sources")
 
@@ -69,7 +72,10 @@ def test_a_storm_is_under_observation_until_it_is_accused(at_time, client, sam):
     assert [flag.job.batch_id for flag in Flag.objects.filter(rule="impact")] == ["77"]
     for address in PAGES:
         assert "Under observation" not in read(client, address), address
-    assert "because of alice" in words_of(client.get("/now/"))
+    home = client.get("/now/")
+    assert "because of alice" in words_of(home)
+    queue = re.search(r'href="(/incidents/impact/mds1/queue/[^"]*)"', text_of(home))[1]
+    assert "Without alice, other users' requests" in words_of(client.get(html.unescape(queue)))
     for address in ("/overview/", "/servers/mds1/", "/observed/"):  # it is still slow
         line = read(client, address)
         assert "Slow since 2017-07-05 12:02:00" in line, address

@@ -54,6 +54,9 @@ def test_mail_and_pages_name_the_queue_its_cause_and_who_waited(
         for page in places(flag)
     )
     assert queue == same
+    span = "start=2017-07-05T12:09Z&end=2017-07-05T12:12Z"
+    for page in ("/overview/", "/servers/mds1/"):
+        assert "worst queue" in words_of(as_staff.get(f"{page}?{span}"))
     export = json_of(as_staff.get(f"{queue.replace('&amp;', '&')}&format=json"))
     assert export["impact_s"] == pytest.approx(figure, rel=0.05)
     assert export["start"] == "2017-07-05T12:10:00+00:00"

@@ -3,10 +3,16 @@
 import numpy as np
 import pytest
 
-from ioportal.load.analysis.replay.harm import Group, harms
-from ioportal.load.analysis.replay.seconds import by_second
+from ioportal.load.analysis.replay.harm import Group, Queue, harms
+from ioportal.load.analysis.replay.seconds import by_second, drained
 from tests import by_hand
-from tests.load.analysis.replay.test_harm import BACKGROUND, CAPACITY_S, at_limit, demand, served
+from tests.load.analysis.replay.test_harm import (
+    BACKGROUND,
+    CAPACITY_S,
+    at_limit,
+    demand,
+    served,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,3 +39,15 @@ def test_the_harm_of_a_group_can_be_computed_by_hand(requests):
         expected = pytest.approx(harm.spared_s.sum(), rel=by_hand.TOLERANCE)
         assert by_hand.impact_s(rows) == expected
         assert sum(row["spared_s"] for row in rows) == pytest.approx(harm.spared_s.sum())
+
+
+def test_a_queue_ends_when_its_last_request_has_waited():
+    """By the replay, the backlog may last longer."""
+    arrival, sender, took = served(BACKGROUND, (15_000, 20, 30))
+    requested = demand(arrival, sender, took)
+    waited = took > 0.05
+    last = (arrival + took)[waited].max()
+
+    end = drained(requested, Queue(20, int(last) + 9, has_backlog=True))
+
+    assert end == pytest.approx(last, abs=2)
