@@ -379,7 +379,8 @@ the share of RPCs with a known baseline is shown.
 ### Episodes
 
 An *episode* of a group at a server is the time from its first to its last window with impact, with
-pauses of up to {_SLOWNESS.max_pause.seconds // 60} minutes. Its figures:
+pauses of up to {_SLOWNESS.max_pause.seconds // 60} minutes. On a traced server, windows are of the
+time when the waiting requests arrived: the queue ends later, when they have waited. Its figures:
 
 - *extra wait of others*: its impact, in seconds;
 - *mean over the episode*: the time of others' RPCs, from arrival to end, over the usual time of as
