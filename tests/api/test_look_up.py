@@ -51,6 +51,15 @@ def look_up(client, secret_of):
     return send
 
 
+def test_users_see_rounded_figures_of_others(look_up, pilot):
+    JobEvidence.objects.create(job=pilot, seen_until=at("13:00"), impact_s=90.5, impact_share=0.567)
+
+    of_staff, of_owner = (look_up("pandaid=11", user).json()["11"] for user in ("sam", pilot.owner))
+
+    assert (of_staff["impact_s"], of_staff["mds_share_pct"]) == (90.5, pytest.approx(56.7))
+    assert (of_owner["impact_s"], of_owner["mds_share_pct"]) == (91, pytest.approx(57))
+
+
 def test_a_record_has_panda_names_and_the_figures_of_the_batch_job(look_up, pilot):
     rows.flag_job(pilot)
     rows.flag_job(pilot, rule="stat-storm", suppression_reasons=["too little coverage"])
