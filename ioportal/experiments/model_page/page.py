@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 
-from ioportal.core.formatting import UNKNOWN, percent, signed, significant
+from ioportal.core.formatting import signed, significant
+from ioportal.core.units import Unit
 from ioportal.experiments.analysis.latency_model import (
     MIN_RUNS,
     Fit,
@@ -24,17 +25,13 @@ from ioportal.experiments.charts import latency_model as charts
 from ioportal.experiments.model_page.loads import CLAIMED, MIB, OPERATIONS, Numbers, SelectedLoads
 from ioportal.web.common.parts import Part
 from ioportal.web.common.requests import other_parameters
+from ioportal.web.common.tables import Column
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-HEADER = (
-    *("load", "operations", "bytes", "latency_term_s", "transfer_term_s", "predicted_s"),
-    *("latency_share", "measured_s", "residual_s"),
-)
 _MEBIBYTE = 2**20
 _MS = 1_000
 _DRAWN = 30
@@ -128,50 +125,29 @@ class ModelPage:
         return [claim(each, self.claimed_s) for each in self.predictions[:_DRAWN]]
 
     @property
-    def table(self) -> list[tuple[str, list[str]]]:
-        """The predictions as texts, with what faster storage would save."""
-        return [(each.load.name, _cells(each)) for each in self.predictions]
-
-    @property
-    def rows(self) -> Iterator[Sequence[Any]]:
-        """Yield the rows of the export."""
-        for each in self.predictions:
-            load = each.load
-            yield (
-                *(load.name, load.operations, load.bytes, each.latency_s, each.transfer_s),
-                *(each.total_s, each.latency_share, load.measured_s, each.residual_s),
-            )
-
-    @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Part[Any]]:
         """The charts: terms, and residuals where times were measured."""
         drawn = self.predictions[:_DRAWN]
-        table = [(each.load.name, _cells(each)) for each in drawn]
         parts = [
             Part(
-                "terms",
                 "Predicted time in storage",
-                "Operations × latency + bytes / bandwidth. Diamonds: measured time in reads.",  # noqa: RUF001
+                _COLUMNS,
+                self.predictions,
+                "terms",
                 charts.terms(drawn),
-                HEADER,
-                (),
-                LABELS,
-                table,
+                about="Operations × latency + bytes / bandwidth. Diamonds: measured time in reads.",  # noqa: RUF001
+                most=_DRAWN,
                 exports_url=self.export_url,
             )
         ]
         if any(each.residual_s is not None for each in drawn):
             parts.append(
-                Part(
-                    "residuals",
-                    "Residuals",
-                    "Measured - predicted time. Right of 0: slower than the model.",
-                    charts.residuals(drawn),
-                    HEADER,
-                    (),
-                    LABELS,
-                    table,
-                    exports_url=self.export_url,
+                replace(
+                    parts[0],
+                    title="Residuals",
+                    name="residuals",
+                    figure=charts.residuals(drawn),
+                    about="Measured - predicted time. Right of 0: slower than the model.",
                 )
             )
         return parts
@@ -250,24 +226,22 @@ class ModelPage:
         )
 
 
-LABELS = (
-    *("Operations", "MiB", "Latency (s)", "Transfer (s)", "Predicted (s)", "Share of latency"),
-    *("Half the latency saves (s)", "Double bandwidth saves (s)", "Measured (s)", "Residual (s)"),
+_COLUMNS: tuple[Column[Prediction], ...] = (
+    Column("load", "Load", "load__name"),
+    Column("operations", "Operations", "load__operations", "", form=show.whole),
+    Column(
+        "bytes",
+        "Bytes",
+        "load__bytes",
+        "MiB",
+        form=lambda size: f"{size / _MEBIBYTE:,.3f}",
+    ),
+    Column("latency_term_s", "Latency", "latency_s", "s"),
+    Column("transfer_term_s", "Transfer", "transfer_s", "s"),
+    Column("predicted_s", "Predicted", "total_s", "s"),
+    Column("latency_share", "Share of latency", unit=Unit.SHARE),
+    Column("", "Half the latency saves", lambda each: each.latency_s / 2, "s"),
+    Column("", "Double bandwidth saves", lambda each: each.transfer_s / 2, "s"),
+    Column("measured_s", "Measured", "load__measured_s", "s"),
+    Column("residual_s", "Residual", unit="s", form=lambda each: signed(each, ",.2f")),
 )
-
-
-def _cells(prediction: Prediction) -> list[str]:
-    load, share = prediction.load, prediction.latency_share
-    residual_s = prediction.residual_s
-    return [
-        f"{load.operations:,.0f}",
-        f"{load.bytes / _MEBIBYTE:,.3f}",
-        significant(prediction.latency_s),
-        significant(prediction.transfer_s),
-        significant(prediction.total_s),
-        UNKNOWN if share is None else f"{percent(share)} %",
-        significant(prediction.latency_s / 2),
-        significant(prediction.transfer_s / 2),
-        UNKNOWN if load.measured_s is None else significant(load.measured_s),
-        UNKNOWN if residual_s is None else signed(residual_s, ",.2f"),
-    ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from ioportal.experiments.model_page.page import HEADER, ModelPage
+from ioportal.experiments.model_page.page import ModelPage
 from ioportal.web.common import exports
 
 if TYPE_CHECKING:
@@ -22,5 +22,5 @@ def model(request: UserRequest) -> HttpResponseBase:
     """Show or export predicted times of loads."""
     page = ModelPage(request.user, request.GET)
     if exports.requested_format(request):
-        return exports.response(request, "model", page.about, HEADER, page.rows)
+        return exports.response(request, "model", page.about, *page.parts[0].export)
     return render(request, "model/page.html", {"section": "model", "page": page})

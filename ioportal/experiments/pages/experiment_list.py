@@ -5,21 +5,43 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.core.paginator import Paginator
 from django.db.models import Count
+from django.urls import reverse
 
 from ioportal.experiments.models import Experiment
+from ioportal.web.common.tables import Column, Table, included
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.contrib.auth.models import User
-    from django.core.paginator import Page
     from django.db.models import QuerySet
     from django.http import QueryDict
 
 PER_PAGE = 50
-COLUMNS = ("slug", "name", "owner", "project", "arms", "runs", "created_at", "simulated")
+_COLUMNS: tuple[Column[Any], ...] = (
+    Column("slug", ""),
+    Column(
+        "name",
+        "Name",
+        link=lambda experiment: reverse("experiment", args=[experiment.slug]),
+    ),
+    Column(
+        "owner",
+        "Owner",
+        "owner__username",
+        cell=lambda experiment: experiment.owner.username if experiment.owner else "staff",
+    ),
+    Column("project", ""),
+    Column("arms", "Arms", "arm_count", ""),
+    Column("runs", "Runs", "run_count", ""),
+    Column("created_at", "Created"),
+    Column(
+        "",
+        "Visible to",
+        "pk",
+        cell=lambda experiment: included("experiments/_visibility.html", experiment=experiment),
+    ),
+    Column("simulated", ""),
+)
 
 
 class ExperimentList:
@@ -39,19 +61,13 @@ class ExperimentList:
         return counted.filter(run_count__gt=0).order_by("-created_at", "-pk")
 
     @cached_property
-    def page(self) -> Page[Experiment]:
-        """The page of the query."""
-        return Paginator(self.experiments, PER_PAGE).get_page(self._query.get("page"))
+    def table(self) -> Table[Any]:
+        """The experiments in columns."""
+        return Table(
+            "Experiments", _COLUMNS, self.experiments, query=self._query, per_page=PER_PAGE
+        )
 
     @property
     def simulated(self) -> bool:
         """Whether an experiment on the page is simulated."""
-        return any(experiment.simulated for experiment in self.page)
-
-    @property
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of the export: `COLUMNS`."""
-        yield from self.experiments.values_list(
-            *("slug", "name", "owner__username", "project"),
-            *("arm_count", "run_count", "created_at", "simulated"),
-        )
+        return any(experiment.simulated for experiment in self.table.page)

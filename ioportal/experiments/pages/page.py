@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Window
 from django.db.models.functions import RowNumber
 from django.urls import reverse
+from django.utils.html import format_html
 
 from ioportal.core.charts.arms import LOOKS
 from ioportal.experiments.models import Experiment
 from ioportal.experiments.pages.sections import SECTIONS
 from ioportal.ingest.models import Reject
+from ioportal.web.common.tables import Column, Table, lines
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
+    from django.utils.safestring import SafeString
 
     from ioportal.experiments.models import Arm, Run, UploadQuerySet
-    from ioportal.experiments.pages.sections.section import Export, Section
+    from ioportal.experiments.pages.sections.section import Section
     from ioportal.ingest.models import Segment
 
 _REJECTS_SHOWN = 5
+_REJECT_LENGTH = 120
+_LINES = ("lines", "accepted", "rejected", "irrelevant")
 
 
 class ExperimentPage:
@@ -79,7 +85,7 @@ class ExperimentPage:
         return self.experiment.uploads.waiting()
 
     @cached_property
-    def files(self) -> list[tuple[Segment, list[Reject]]]:
+    def files(self) -> Table[Segment]:
         """The loaded files, each with its first rejects."""
         number = Window(RowNumber(), partition_by="segment", order_by="line")
         of_file: dict[int, list[Reject]] = defaultdict(list)
@@ -87,7 +93,19 @@ class ExperimentPage:
         for reject in rejects.annotate(number=number).filter(number__lte=_REJECTS_SHOWN):
             of_file[reject.segment_id].append(reject)
         files = self.experiment.segments.loaded().order_by("pk")
-        return [(file, of_file[file.pk]) for file in files]
+        columns: tuple[Column[Segment], ...] = (
+            Column("name", "File", form=show.file_name),
+            Column("format_label", "Format"),
+            *(Column(name, name.capitalize(), unit="") for name in _LINES),
+            Column("loaded_at", "Loaded"),
+            Column(
+                "rejects",
+                "First rejects",
+                lambda file: lines(map(_reject_text, of_file[file.pk])),
+                css="wrap",
+            ),
+        )
+        return Table("Loaded files", columns, list(files), is_folded=True)
 
     @property
     def url(self) -> str:
@@ -101,10 +119,10 @@ class ExperimentPage:
         query.pop("format", None)
         return f"{address}?{query.urlencode()}"
 
-    def export(self, section_name: str, name: str) -> Any | Export | None:
+    def export(self, section_name: str, name: str) -> Table[Any] | None:
         """Return an export of a section."""
         section = next((each for each in self.sections if each.name == section_name), None)
-        return section and section.export(name)
+        return section.export(name) if section else None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -125,6 +143,11 @@ class ExperimentPage:
             "findings": {section.name: section.findings for section in self.sections},
             "runs": [run_facts(run) for run in self.runs],
         }
+
+
+def _reject_text(reject: Reject) -> SafeString:
+    text = show.code(reject.text[:_REJECT_LENGTH])
+    return format_html("line {}: {} {}", f"{reject.line:,}", show.visible(reject.reason), text)
 
 
 def run_facts(run: Run) -> dict[str, Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row")
 _ROWS_AT_ONCE = 2_000
+_OBJECTS_AT_ONCE = 500  # some have large texts
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,11 @@ class Column(Generic[Row]):
         return text
 
     def _text(self, value: Any) -> str:
-        if value is None or value == "":
-            return show.when(None)
-        if self.form:
+        if self.form and value is not None and value != "":
             return self.form(value)
-        if isinstance(self.unit, Unit):
+        if isinstance(self.unit, Unit) and not isinstance(value, str):
             return show.measure(value, self.unit)
-        return _FORMS[type(value)](value) if type(value) in _FORMS else show.visible(str(value))
+        return text_of(value)
 
     def classes(self, row: Row | None = None) -> SafeString:
         """Return the attribute of the classes of a cell, or of the heading."""
@@ -127,10 +127,13 @@ class Table(Generic[Row]):
         title: label, and heading of a panel.
         columns: all columns; some are only on the page, others only in exports.
         rows: all rows.
+        exported: names of columns and rows of the exports, where they are not those of the page.
+        most: rows on the page at most; 0: no limit.
         look_up: completes rows that are shown or exported, some at a time.
         about: text of a panel.
         nothing: text of a panel without rows.
         exports_url: address of the exports without the format, for a panel.
+        is_folded: whether a panel is opened by a click.
         css: classes of the frame.
         row_css: classes of a row.
         is_grouped: whether rows with equal names in sequence share the cell.
@@ -147,6 +150,7 @@ class Table(Generic[Row]):
     about: str = ""
     nothing: str = ""
     exports_url: str = ""
+    is_folded: bool = False
     css: str = ""
     row_css: Callable[[Row], str] | None = None
     is_grouped: bool = False
@@ -154,12 +158,14 @@ class Table(Generic[Row]):
     address: Callable[[str], str] | None = None
     query: QueryDict = field(default_factory=QueryDict)
     per_page: int = 0
+    most: int = 0
     look_up: Callable[[Iterable[Any]], Iterable[Row]] | None = None
+    exported: tuple[Sequence[str], Iterable[Sequence[Any]]] | None = None
 
     @property
     def id(self) -> str:
         """The name of the table in its page."""
-        return slugify(self.title)
+        return f"table-{slugify(self.title)}"
 
     @cached_property
     def page(self) -> Page[Row]:
@@ -170,12 +176,19 @@ class Table(Generic[Row]):
     @property
     def shown(self) -> Iterable[Row]:
         """The rows of the page."""
-        rows = self.page if self.per_page else self.rows
+        rows = self.page if self.per_page else self.rows[: self.most or None]
         return self.look_up(rows) if self.look_up else rows
 
     @property
-    def export(self) -> tuple[list[str], Iterable[Sequence[Any]]]:
+    def more_rows(self) -> int:
+        """The number of rows that only the exports have."""
+        return max(0, len(self.rows) - self.most) if self.most else 0
+
+    @property
+    def export(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """The names of the exported columns, and the exact values of each row, up to `COUNTED`."""
+        if self.exported:
+            return self.exported
         columns = [column for column in self.columns if column.name]
         names, paths = [column.name for column in columns], [column.path for column in columns]
         rows: Any = self.rows
@@ -183,7 +196,7 @@ class Table(Generic[Row]):
             rows = rows[:COUNTED] if self.per_page else rows
             if all(paths) and not self.look_up:
                 return names, rows.values_list(*paths).iterator(_ROWS_AT_ONCE)
-            rows = rows.iterator(_ROWS_AT_ONCE)
+            rows = rows.iterator(_OBJECTS_AT_ONCE)
         rows = self.look_up(rows) if self.look_up else rows
         return names, ([column.exact(row) for column in columns] for row in rows)
 
@@ -269,6 +282,14 @@ class Table(Generic[Row]):
         return format_html_join("", "<tr{}>{}{}</tr>", lines)
 
 
+def by_position(*columns: Column[Any]) -> tuple[Column[Any], ...]:
+    """Return the columns of rows that are tuples: each without a value has that of its position."""
+    return tuple(
+        column if column.value else replace(column, value=itemgetter(position))
+        for position, column in enumerate(columns)
+    )
+
+
 def _colgroup(title: str, columns: int) -> SafeString:
     return format_html(
         '<th scope="colgroup" colspan="{}" class="group-head">{}</th>', columns, title
@@ -277,6 +298,13 @@ def _colgroup(title: str, columns: int) -> SafeString:
 
 def _shared(name: str, rows: int) -> SafeString:
     return format_html('<th scope="rowgroup" rowspan="{}">{}</th>', rows, name)
+
+
+def text_of(value: Any) -> str:
+    """Return a value as text, by its type."""
+    if value is None or value == "":
+        return show.when(None)
+    return _FORMS[type(value)](value) if type(value) in _FORMS else show.visible(str(value))
 
 
 def follow(row: Any, path: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, time
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -30,6 +31,7 @@ from ioportal.jobs.charts import trends as trend_charts
 from ioportal.jobs.populations import BATCH_JOBS, figures_version
 from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.web.common.parts import Part
+from ioportal.web.common.tables import Column, by_position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from ioportal.core.time_ranges import TimeRange
     from ioportal.jobs.analysis.trends import Buckets
     from ioportal.jobs.populations import JobKind
-    from ioportal.metrics import Metric
     from ioportal.web.comparisons.page import ComparisonPage
 
 _BOX = {"p5": 5, "p25": 25, "p50": 50, "p75": 75, "p95": 95}
@@ -49,83 +50,88 @@ _OUTSIDE = "outside"
 _NOON = time(12)
 
 
-def ratios(page: ComparisonPage) -> Part:
+def ratios(page: ComparisonPage) -> Part[Any]:
     """Return the ratios to the first arm, a row for each metric."""
     others = page.arms[1:]
     rows: list[list[Any]] = []
     drawn = []
-    table = []
+    table: list[Any] = []
     for metric, compared in page.compared:
         cells: list[Ratio | None] = []
-        texts = []
+        values: list[float | None] = []
         for arm, effect in zip(others, compared.effects, strict=True):
             known = effect.scale is EffectScale.RATIO and effect.verdict is not Verdict.REFUSED
             ratio = effect.estimate if known else None
             cells.append(None if ratio is None else Ratio(arm.name, ratio, effect.low, effect.high))
-            texts += [_number(ratio), _number(effect.low if known else None)]
-            texts.append(_number(effect.high if known else None))
+            values += (ratio, effect.low, effect.high) if known else (None, None, None)
             rows.append(
                 [metric.name, arm.name, str(effect.scale), effect.estimate, effect.low, effect.high]
             )
         if any(cells):
             drawn.append((metric.title, cells))
-            table.append((metric.title, texts))
+            table.append((metric.title, *values))
     return Part(
-        "ratios",
         "Ratios of medians",
-        f"Median of each metric, divided by the median of {page.arms[0].name}, with 95 % "
-        "intervals. Left of 1: lower; right: higher.",
-        charts.ratios(drawn, page.arms[0].name),
-        ("metric", "arm", "scale", "estimate", "low", "high"),
-        rows,
-        [text for arm in others for text in (f"{arm.name}: ratio", "from", "to")],
+        by_position(
+            Column("metric", "Metric"),
+            *(
+                Column("", title, unit="", form=formatting.significant)
+                for arm in others
+                for title in (f"{arm.name}: ratio", "from", "to")
+            ),
+        ),
         table,
-        is_empty=not drawn,
+        "ratios",
+        charts.ratios(drawn, page.arms[0].name),
+        about=f"Median of each metric, divided by the median of {page.arms[0].name}, with 95 % "
+        "intervals. Left of 1: lower; right: higher.",
+        exported=(("metric", "arm", "scale", "estimate", "low", "high"), rows),
     )
 
 
-def distributions(page: ComparisonPage) -> Part:
+def distributions(page: ComparisonPage) -> Part[Any]:
     """Return the distribution functions of the selected metric."""
     metric = page.metric
     quantiles = [figures.quantiles for figures in page.selected.arms]
+    columns = by_position(
+        Column("percent", "Jobs", form="{} %".format),
+        *(
+            Column(letter, name, unit=metric.unit)
+            for letter, name in zip(page.letters, page.names, strict=True)
+        ),
+    )
+    rows = [(percent, *_at(quantiles, percent)) for percent in range(101)]
     return Part(
-        "distributions",
         f"Distribution of {lowered(metric.title)}",
-        f"Share of the jobs with at most a value{page.weighting}.",
+        columns,
+        [rows[percent] for percent in _TABLE_PERCENTS],
+        "distributions",
         charts.distributions(_quantity(page), _distributions(page)),
-        ("percent", *page.letters),
-        [(percent, *_at(quantiles, percent)) for percent in range(101)],
-        page.names,
-        [
-            (f"{percent} %", [_value(metric, value) for value in _at(quantiles, percent)])
-            for percent in _TABLE_PERCENTS
-        ],
-        is_empty=not any(quantiles),
+        has_figure=any(quantiles),
+        about=f"Share of the jobs with at most a value{page.weighting}.",
+        exported=([column.name for column in columns], rows),
     )
 
 
-def boxes(page: ComparisonPage) -> Part:
+def boxes(page: ComparisonPage) -> Part[Any]:
     """Return a box for each arm."""
     metric = page.metric
     values = [
         [figures.quantiles[at] if figures.quantiles else None for at in _BOX.values()]
         for figures in page.selected.arms
     ]
-    by_arm = list(zip(page.names, values, strict=True))
     return Part(
-        "boxes",
         f"Quartiles of {lowered(metric.title)}",
-        f"Box: quartiles and median. Whiskers: p5 to p95. Dashed: mean{page.weighting}.",
+        by_position(Column("arm", "Arm"), *(Column(name, name, unit=metric.unit) for name in _BOX)),
+        [(name, *row) for name, row in zip(page.names, values, strict=True)],
+        "boxes",
         charts.boxes(_quantity(page), _distributions(page)),
-        ("arm", *_BOX),
-        [(name, *row) for name, row in by_arm],
-        list(_BOX),
-        [(name, [_value(metric, value) for value in row]) for name, row in by_arm],
-        is_empty=not any(figures.quantiles for figures in page.selected.arms),
+        has_figure=any(figures.quantiles for figures in page.selected.arms),
+        about=f"Box: quartiles and median. Whiskers: p5 to p95. Dashed: mean{page.weighting}.",
     )
 
 
-def histogram(page: ComparisonPage) -> Part | None:
+def histogram(page: ComparisonPage) -> Part[Any] | None:
     """Return the overlaid histograms; None: the values are fractions."""
     counted = page.metric_details.histogram
     if counted is None:
@@ -153,25 +159,30 @@ def histogram(page: ComparisonPage) -> Part | None:
         counted=page.kind.plural,
         size=size,
     )
-    by_bin = list(zip(counted.bins, zip(*counted.counts, strict=True), strict=True))
+    rows = [
+        (*bounds, *counts)
+        for bounds, counts in zip(counted.bins, zip(*counted.counts, strict=True), strict=True)
+    ]
+    columns: tuple[Column[Any], ...] = (
+        Column("", metric.title, lambda row: histograms.bounds_in_words(label, row[:2])),
+        *(
+            Column(letter, name, itemgetter(at), "")
+            for at, (letter, name) in enumerate(zip(page.letters, page.names, strict=True), 2)
+        ),
+    )
     return Part(
-        "histogram",
         f"Histogram of {lowered(metric.title)}",
-        "Share of the jobs of each arm in each bin, without weights.",
+        columns,
+        [row for row in rows if any(row[2:])],
+        "histogram",
         histograms.figure(chart, counted.bins, bars, [""] * len(counted.bins)),
-        ("from", "below", *page.letters),
-        [(*bounds, *counts) for bounds, counts in by_bin],
-        page.names,
-        [
-            (histograms.bounds_in_words(label, bounds), [f"{count:,}" for count in counts])
-            for bounds, counts in by_bin
-            if any(counts)
-        ],
-        is_empty=not counted.bins,
+        has_figure=bool(counted.bins),
+        about="Share of the jobs of each arm in each bin, without weights.",
+        exported=(("from", "below", *page.letters), rows),
     )
 
 
-def days(page: ComparisonPage) -> Part:
+def days(page: ComparisonPage) -> Part[Any]:
     """Return the median of each day, with the quartiles."""
     metric = page.metric
     size, unit = drawn_unit(metric.unit, _highest(page))
@@ -189,10 +200,17 @@ def days(page: ComparisonPage) -> Part:
     ]
     span = page.span
     return Part(
-        "days",
         f"Daily medians of {lowered(metric.title)}",
-        "By the day of the start, without weights. Band: quartiles. Dotted lines: bounds of "
-        "the arms. Lines are interrupted at days without values.",
+        by_position(
+            Column("arm", "Arm"),
+            Column("day", "Day"),
+            Column("jobs", "Jobs", unit=""),
+            Column("p25", "p25", unit=metric.unit),
+            Column("median", "Median", unit=metric.unit),
+            Column("p75", "p75", unit=metric.unit),
+        ),
+        rows,
+        "days",
         charts.daily_medians(
             Quantity(metric.title, unit, _is_log(page)),
             arms,
@@ -202,18 +220,12 @@ def days(page: ComparisonPage) -> Part:
         )
         if span
         else {},
-        ("arm", "day", "jobs", "p25", "median", "p75"),
-        rows,
-        ("Day", "Jobs", "p25", "Median", "p75"),
-        [
-            (name, [f"{day}", f"{n:,}", *(_value(metric, value) for value in values)])
-            for name, day, n, *values in rows
-        ],
-        is_empty=not rows,
+        about="By the day of the start, without weights. Band: quartiles. Dotted lines: bounds of "
+        "the arms. Lines are interrupted at days without values.",
     )
 
 
-def completed(page: ComparisonPage) -> Part:
+def completed(page: ComparisonPage) -> Part[Any]:
     """Return the completed jobs of each day, with the periods of the arms shaded."""
     span = page.span
     outcome = "completed" if page.kind is BATCH_JOBS else "finished"
@@ -234,23 +246,22 @@ def completed(page: ComparisonPage) -> Part:
             for bounds, values in zip(buckets.bounds, frame.iter_rows(), strict=True)
         ]
     return Part(
-        "completed",
         title,
-        "By the day of the end, from the first to the last time of the arms. Shaded: the period of "
-        "each arm.",
-        figure,
-        ("start", "end", *counts),
+        by_position(
+            Column("start", "Day", form=lambda start: f"{timezone.localtime(start).date()}"),
+            Column("end", ""),
+            *(Column(name, label, unit="") for name, label in labels.items()),
+        ),
         rows,
-        list(labels.values()),
-        [
-            (f"{timezone.localtime(start).date()}", [f"{value:,}" for value in values])
-            for start, _, *values in rows
-        ],
-        is_empty=not any(frame[kind].sum() for kind in counts),
+        "completed",
+        figure,
+        has_figure=any(frame[kind].sum() for kind in counts),
+        about="By the day of the end, from the first to the last time of the arms. Shaded: the "
+        "period of each arm.",
     )
 
 
-def mix(page: ComparisonPage) -> Part:
+def mix(page: ComparisonPage) -> Part[Any]:
     """Return the shares of the kinds of metadata operations."""
     about = (
         f"Share of each kind in all metadata operations of the arm (job_stats); the {_DRAWN_KINDS} "
@@ -260,7 +271,7 @@ def mix(page: ComparisonPage) -> Part:
     return _mix(page, "mix", "metadata operations", about, counts)
 
 
-def rpcs(page: ComparisonPage) -> Part | None:
+def rpcs(page: ComparisonPage) -> Part[Any] | None:
     """Return the shares of the kinds of metadata RPCs; None: no job was traced."""
     mixes = page.details.mixes
     if not any(each.traced for each in mixes):
@@ -278,7 +289,7 @@ def rpcs(page: ComparisonPage) -> Part | None:
 
 def _mix(
     page: ComparisonPage, name: str, things: str, about: str, mixes: Sequence[Mapping[str, int]]
-) -> Part:
+) -> Part[Any]:
     """Return the shares of kinds in each arm, and their differences to the first arm.
 
     Args:
@@ -302,36 +313,48 @@ def _mix(
         for number, arm in enumerate(page.arms)
     ]
     unit = things.rsplit(maxsplit=1)[-1]
+    rows = [
+        (kind, *of_kind, *(counts.get(kind, 0) for counts in mixes)) for kind, of_kind in by_kind
+    ]
+    columns = by_position(
+        Column("kind", "Kind"),
+        *(
+            Column(letter, arm.name, unit=Unit.SHARE)
+            for letter, arm in zip(page.letters, page.arms, strict=True)
+        ),
+        *(Column(f"{letter}_{unit.lower()}", "") for letter in page.letters),
+    )
+    differences = [
+        Column[Any](
+            "",
+            arm.name,
+            _difference(number),
+            "difference (percentage points)",
+            form=lambda points: signed(points, ".1f"),
+        )
+        for number, arm in enumerate(page.arms[1:], 2)
+    ]
     return Part(
-        name,
         f"Mix of {things}",
-        about,
+        (*columns, *differences),
+        rows,
+        name,
         charts.shares(f"Share of the {unit}", [kind for kind, _ in by_kind][:_DRAWN_KINDS], arms),
-        ("kind", *page.letters, *(f"{letter}_{unit.lower()}" for letter in page.letters)),
-        [(kind, *of_kind, *(counts.get(kind, 0) for counts in mixes)) for kind, of_kind in by_kind],
-        [*page.names, *(f"{arm.name}, difference (percentage points)" for arm in page.arms[1:])],
-        [(kind, _share_texts(*of_kind)) for kind, of_kind in by_kind],
-        is_empty=not by_kind,
+        about=about,
     )
 
 
-def _share_texts(first: float | None, *others: float | None) -> list[str]:
-    """Return shares in per cent, and the differences to the first in percentage points."""
-    return [
-        *(
-            formatting.UNKNOWN if share is None else f"{formatting.percent(share)} %"
-            for share in (first, *others)
-        ),
-        *(
-            formatting.UNKNOWN
-            if first is None or share is None
-            else signed(100 * (share - first), ".1f")
-            for share in others
-        ),
-    ]
+def _difference(number: int) -> Callable[[Sequence[Any]], float | None]:
+    """Return the difference of a share to the first in percentage points."""
+
+    def difference(row: Sequence[Any]) -> float | None:
+        first, share = row[1], row[number]
+        return None if first is None or share is None else 100 * (share - first)
+
+    return difference
 
 
-PARTS: dict[str, Callable[[ComparisonPage], Part | None]] = {
+PARTS: dict[str, Callable[[ComparisonPage], Part[Any] | None]] = {
     "ratios": ratios,
     "mix": mix,
     "rpcs": rpcs,
@@ -341,14 +364,6 @@ PARTS: dict[str, Callable[[ComparisonPage], Part | None]] = {
     "histogram": histogram,
     "boxes": boxes,
 }
-
-
-def _number(value: float | None) -> str:
-    return formatting.UNKNOWN if value is None else formatting.significant(value)
-
-
-def _value(metric: Metric, value: float | None) -> str:
-    return formatting.human(value, metric.unit)
 
 
 def _at(quantiles: Sequence[Sequence[float | None]], percent: int) -> list[float | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
@@ -30,14 +31,16 @@ from ioportal.jobs.population_values import Covariate
 from ioportal.jobs.populations import BATCH_JOBS
 from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.load import moved_load
+from ioportal.web.common.requests import changed_query
+from ioportal.web.common.tables import Column, Table, by_position
 from ioportal.web.comparisons import charts, presets
 from ioportal.web.comparisons.query import FEWEST_ARMS, ComparisonQuery
-from ioportal.web.comparisons.table import ArmRow, EffectCells, controlled_values, effect_values
+from ioportal.web.comparisons.table import COLUMNS, CONTROLLED, ArmRow, EffectCells
 from ioportal.web.comparisons.warnings import mitigations, warnings
 from ioportal.web.populations.references import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from django.contrib.auth.models import User
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
     from ioportal.web.common.parts import Part
     from ioportal.web.comparisons.arms import Arm
     from ioportal.web.comparisons.presets import PresetForm
+    from ioportal.web.comparisons.table import Effects
 
 _COVARIATES = {
     Covariate.NODES: "node counts",
@@ -79,6 +83,7 @@ class ComparisonPage:
     def __init__(self, user: User, query: QueryDict) -> None:
         self.user = user
         self.query = ComparisonQuery(user, query)
+        self._given = query
 
     # -- arms
 
@@ -232,17 +237,26 @@ class ComparisonPage:
         """The arms with their numbers of jobs, days and users."""
         return list(zip(self.arms, self.result.arms, strict=True))
 
-    def table(self) -> Iterator[tuple[Metric, list[ArmRow]]]:
-        """Yield the metrics with a row for each arm."""
-        for metric, row in self.compared:
-            cells = [None, *self._cells(metric, row.effects)]
-            yield (
-                metric,
-                [
-                    ArmRow(arm, figures, effect)
-                    for arm, figures, effect in zip(self.arms, row.arms, cells, strict=True)
-                ],
+    @property
+    def table(self) -> Table[ArmRow]:
+        """The metrics with a row for each arm."""
+        rows = [
+            ArmRow(metric, *facts)
+            for metric, row in self.compared
+            for facts in zip(
+                self.arms,
+                row.arms,
+                [None, *self._cells(metric, row.effects)],
+                [None, *(row.controlled or [None] * len(row.effects))],
+                strict=True,
             )
+        ]
+        metric, *others = COLUMNS
+        columns = (replace(metric, link=self._charts_url), *others)
+        return Table("Metrics", columns, rows, css="comparison-table", is_grouped=True)
+
+    def _charts_url(self, row: ArmRow) -> str:
+        return f"{changed_query(self._given, metric=row.metric.name)}#charts-title"
 
     def _cells(self, metric: Metric, effects: Sequence[Effect]) -> list[EffectCells]:
         pairs = zip(self.arms[1:], effects, strict=True)
@@ -406,23 +420,30 @@ class ComparisonPage:
         return self.result.metrics[self.metric.name]
 
     @property
-    def balance(self) -> list[tuple[str, list[tuple[int, float]], float]]:
-        """Strata: text; number of jobs and share of each arm; common share after weighting."""
+    def balance(self) -> Table[Any] | None:
+        """The strata: jobs and share of each arm; common share after weighting."""
         balance = self.result.balance
         if balance is None:
-            return []
+            return None
         totals = balance.jobs.sum(axis=1)
-        return [
-            (
-                self._comparison.labels.get(stratum, formatting.UNKNOWN) or "none",
-                [
-                    (int(count), float(count / total) if total else 0.0)
-                    for count, total in zip(balance.jobs[:, column], totals, strict=True)
-                ],
-                float(balance.standard[column]),
-            )
-            for column, stratum in enumerate(balance.strata.tolist())
-        ]
+        rows = []
+        for column, stratum in enumerate(balance.strata.tolist()):
+            counts = zip(balance.jobs[:, column].tolist(), totals.tolist(), strict=True)
+            cells = ((count, count / total if total else 0.0) for count, total in counts)
+            label = self._comparison.labels.get(stratum, formatting.UNKNOWN) or "none"
+            rows.append((label, *chain.from_iterable(cells), float(balance.standard[column])))
+        columns = by_position(
+            Column("stratum", f"{self.strata[:1].upper()}{self.strata[1:]}"),
+            *chain.from_iterable(
+                (
+                    Column("", arm.name, unit="jobs"),
+                    Column("", "Share", unit="%", form=formatting.percent),
+                )
+                for arm in self.arms
+            ),
+            Column("weighted", "Weighted", unit="%", form=formatting.percent),
+        )
+        return Table("Balance of the arms", columns, rows)
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -452,9 +473,9 @@ class ComparisonPage:
         return bool(self.result.control_arms)
 
     @property
-    def controlled(self) -> list[tuple[EffectCells, EffectCells, EffectCells]]:
+    def controlled(self) -> Table[Effects]:
         """Effects in an arm, in the control and beyond the control, where these are known."""
-        return [
+        rows = [
             effects
             for metric, row in self.compared
             for effects in zip(
@@ -465,6 +486,7 @@ class ComparisonPage:
             )
             if effects[2].effect.verdict is not Verdict.REFUSED
         ]
+        return Table("Control, table", CONTROLLED, rows)
 
     @property
     def beyond_control(self) -> list[tuple[Arm, list[str]]]:
@@ -504,6 +526,27 @@ class ComparisonPage:
         return moved_load.places(periods) if self.user.is_staff and has_periods else []
 
     @property
+    def place_table(self) -> Table[Place]:
+        """The places in columns."""
+        return Table(
+            "Load of all filesystems and NFS servers",
+            (
+                Column("name", "Place"),
+                Column("kind", "Kind"),
+                *(self._place_column("rates", n, "operations/s") for n in range(len(self.arms))),
+                *(self._place_column("ratios", n, "ratio") for n in range(len(self.arms) - 1)),
+            ),
+            self.places,
+            about="Metadata operations per second in the period of each arm: of filesystems, those "
+            "counted by job id (job_stats) on the MDTs, and of NFS servers, of all clients. A load "
+            "that falls on one and rises on another may have moved.",
+        )
+
+    def _place_column(self, field: str, number: int, unit: str) -> Column[Place]:
+        arm = self.arms[number if field == "rates" else number + 1]
+        return Column("", arm.name, lambda place: getattr(place, field)[number], unit)
+
+    @property
     def rises(self) -> list[tuple[Arm, list[str]]]:
         """For each arm but the first: the filesystems and NFS servers whose load rose."""
         risen = (
@@ -515,11 +558,11 @@ class ComparisonPage:
     # -- charts, exports and links
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Part[Any]]:
         """The charts."""
         return [part for name in charts.PARTS if (part := self.part(name))]
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> Part[Any] | None:
         """Return one chart; None if the metric has none of this name."""
         part = charts.PARTS[name](self)
         return part and part.at(f"{reverse('compare_chart', args=[name])}?{self.query.address}")
@@ -574,21 +617,3 @@ class ComparisonPage:
             "upgrades": [{"at": at, "what": what} for at, what in self.upgrades],
             "simulated": self.simulated,
         }
-
-    def rows(self) -> Iterator[list[Any]]:
-        """Yield the rows of the export: `HEADER`."""
-        for metric, row in self.compared:
-            effects = [None, *row.effects]
-            controlled = [None, *(row.controlled or [None] * len(row.effects))]
-            for arm, figures, effect, beyond in zip(
-                self.arms, row.arms, effects, controlled, strict=True
-            ):
-                raw = figures.raw or figures
-                yield [
-                    *(metric.name, str(metric.unit), arm.name),
-                    *(figures.jobs, figures.unknown, figures.days),
-                    *(figures.median, figures.mean, figures.p90),
-                    *(raw.median, raw.mean, raw.p90),
-                    *effect_values(metric, effect, is_contrast=self.is_contrast),
-                    *controlled_values(beyond),
-                ]

@@ -1,50 +1,28 @@
-"""The table of a comparison: cells of the page, and values of the export."""
+"""The tables of a comparison: the metrics arm by arm, and their effects beyond a control."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from django.utils.safestring import SafeString
 
 from ioportal.changes.comparison_sentences import sentence
 from ioportal.core import formatting
 from ioportal.jobs.analysis.comparison.results import Scale
+from ioportal.web.common.tables import Column, follow
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from ioportal.jobs.analysis.comparison.results import ArmFigures, Effect
     from ioportal.metrics import Metric
     from ioportal.web.comparisons.arms import Arm
 
+    Effects: TypeAlias = "tuple[EffectCells, EffectCells, EffectCells]"  # own, control, beyond it
+
 _MINUS = "\N{MINUS SIGN}"
-HEADER = (
-    "metric",
-    "unit",
-    "arm",
-    "jobs",
-    "unknown",
-    "days",
-    "median",
-    "mean",
-    "p90",
-    "unweighted_median",
-    "unweighted_mean",
-    "unweighted_p90",
-    "scale",
-    "estimate",
-    "low",
-    "high",
-    "p",
-    "adjusted_p",
-    "cliffs_delta",
-    "smallest_detectable",
-    "verdict",
-    "refusal",
-    "sentence",
-    "controlled_estimate",
-    "controlled_low",
-    "controlled_high",
-    "controlled_adjusted_p",
-    "controlled_verdict",
-)
 
 
 @dataclass(frozen=True)
@@ -97,28 +75,104 @@ class EffectCells:
 
 @dataclass(frozen=True)
 class ArmRow:
-    """One arm in the table of a metric; the first arm has no effect."""
+    """One arm in the table of a metric; the first arm has no effects."""
 
+    metric: Metric
     arm: Arm
     figures: ArmFigures
     cells: EffectCells | None
+    controlled: Effect | None  # relative to the control's
 
 
-def effect_values(metric: Metric, effect: Effect | None, *, is_contrast: bool) -> list[Any]:
-    """Return the values of an effect in the export; None for the first arm."""
-    if effect is None:
-        return [None] * 11
-    return [
-        *(str(effect.scale), effect.estimate, effect.low, effect.high),
-        *(effect.p, effect.adjusted_p, effect.delta, effect.smallest),
-        str(effect.outcome),
-        str(effect.refusal) if effect.refusal else None,
-        sentence(metric, effect, is_contrast=is_contrast),
-    ]
+def _figure(name: str, title: str) -> Column[ArmRow]:
+    def measure(row: ArmRow) -> str:
+        return show.measure(getattr(row.figures, name), row.metric.unit)
+
+    return Column(name, title, f"figures__{name}", "", cell=measure)
 
 
-def controlled_values(effect: Effect | None) -> list[Any]:
-    """Return the values of an effect relative to the control's."""
-    if effect is None:
-        return [None] * 5
-    return [effect.estimate, effect.low, effect.high, effect.adjusted_p, str(effect.outcome)]
+def _unweighted(name: str) -> Column[ArmRow]:
+    return Column(
+        f"unweighted_{name}", "", lambda row: getattr(row.figures.raw or row.figures, name)
+    )
+
+
+def _effect(name: str, title: str, path: str, *, text: str, unit: str = "") -> Column[ArmRow]:
+    return Column(
+        name,
+        title,
+        f"cells__effect__{path}",
+        unit,
+        cell=lambda row: getattr(row.cells, text) if row.cells else SafeString(""),
+    )
+
+
+def _text(name: str, title: str, path: str) -> Column[ArmRow]:
+    """Return a column of the texts of enumerated values."""
+
+    def text(row: ArmRow) -> str | None:
+        value = follow(row, path)
+        return None if value is None else str(value)
+
+    return Column(name, title, text)
+
+
+COLUMNS: tuple[Column[ArmRow], ...] = (
+    Column(
+        "metric",
+        "Metric",
+        "metric__name",
+        cell=lambda row: row.metric.title,
+        hint=lambda row: f"{row.metric.formula} ({row.metric.source})",
+    ),
+    _text("unit", "", "metric__unit"),
+    Column("arm", "Arm", "arm__name", cell=lambda row: show.arm(row.arm.name, row.arm.colour)),
+    Column("jobs", "Jobs", "figures__jobs", ""),
+    Column("unknown", "", "figures__unknown"),
+    Column("days", "Days", "figures__days", ""),
+    *map(_figure, ("median", "mean", "p90"), ("Median", "Mean", "p90")),
+    *map(_unweighted, ("median", "mean", "p90")),
+    _text("scale", "", "cells__effect__scale"),
+    _effect("estimate", "Ratio", "estimate", text="estimate", unit="of medians"),
+    _effect("low", "95 % interval", "low", text="interval"),
+    Column("high", "", "cells__effect__high"),
+    Column("p", "", "cells__effect__p"),
+    _effect("adjusted_p", "Adjusted p", "adjusted_p", text="adjusted_p"),
+    _effect("cliffs_delta", "Cliff's δ", "delta", text="delta"),
+    Column("smallest_detectable", "", "cells__effect__smallest"),
+    _text("verdict", "", "cells__effect__outcome"),
+    Column(
+        "refusal",
+        "",
+        lambda row: (
+            str(row.cells.effect.refusal) if row.cells and row.cells.effect.refusal else None
+        ),
+    ),
+    Column(
+        "sentence",
+        "Conclusion",
+        "cells__sentence",
+        cell=lambda row: row.cells.sentence if row.cells else "reference",
+        css=lambda row: "wrap changed" if row.cells and row.cells.is_change else "wrap",
+    ),
+    Column("controlled_estimate", "", "controlled__estimate"),
+    Column("controlled_low", "", "controlled__low"),
+    Column("controlled_high", "", "controlled__high"),
+    Column("controlled_adjusted_p", "", "controlled__adjusted_p"),
+    _text("controlled_verdict", "", "controlled__outcome"),
+)
+
+
+def _beyond(name: str, title: str, unit: str = "") -> Column[Effects]:
+    return Column(name, title, lambda row: getattr(row[2], name), unit)
+
+
+CONTROLLED: tuple[Column[Effects], ...] = (
+    Column("metric", "Metric", lambda row: row[0].metric.title),
+    Column("arm", "Arm", lambda row: row[0].arm.name),
+    Column("own", "Arm", lambda row: row[0].estimate, "ratio"),
+    Column("control", "Control", lambda row: row[1].estimate, "ratio"),
+    _beyond("estimate", "Beyond the control", "ratio"),
+    _beyond("interval", "95 % interval"),
+    _beyond("adjusted_p", "Adjusted p"),
+)

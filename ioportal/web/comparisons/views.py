@@ -17,7 +17,6 @@ from ioportal.web.comparisons import charts, overlay
 from ioportal.web.comparisons.overlay import OverlayPage
 from ioportal.web.comparisons.page import ComparisonPage
 from ioportal.web.comparisons.presets import FORMS
-from ioportal.web.comparisons.table import HEADER
 
 if TYPE_CHECKING:
     from django.http import HttpResponse, HttpResponseBase
@@ -35,7 +34,7 @@ def compare(request: UserRequest) -> HttpResponseBase:
     if exports.requested_format(request):
         if not page.is_complete:
             return exports.invalid_query(page.errors or _FEW_ARMS)
-        return exports.response(request, "comparison", page.about, HEADER, page.rows())
+        return exports.response(request, "comparison", page.about, *page.table.export)
     return render(request, "comparisons/page.html", {"section": "compare", "page": page})
 
 
@@ -52,7 +51,7 @@ def compare_chart(request: UserRequest, name: str) -> HttpResponseBase:
     if part is None:
         raise Http404("This comparison has no such chart.")
     about = {**page.about, "chart": part.title, "metric": page.metric.name}
-    return exports.response(request, f"comparison-{name}", about, part.header, part.rows)
+    return exports.response(request, f"comparison-{name}", about, *part.export)
 
 
 @require_safe

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import django_filters as filters
 from django import forms
 from django.db.models import Exists, OuterRef, Prefetch, Q
+from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
@@ -17,33 +19,16 @@ from ioportal.core.times import ALL, RECENT
 from ioportal.jobs.job_filters import StrictFilterSet
 from ioportal.rules import RULES
 from ioportal.site.models import Filesystem
-from ioportal.web.common.pagination import COUNTED, CountedPaginator
+from ioportal.web.common.tables import Column, Table, included
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from django.contrib.auth.models import User
-    from django.core.paginator import Page
     from django.http import QueryDict
 
     from ioportal.alerts.models import NotificationQuerySet
 
 _PER_PAGE = 40
-_ROWS_AT_ONCE = 500  # bodies are large
 _TIME = ("start", "end", "last")
-_COLUMNS = ("id", "kind", "state", "recipient", "subject", "created_at", "finished_at")
-_STAFF_COLUMNS = (
-    "filesystem",
-    "address",
-    "reason",
-    "released_by",
-    "attempts",
-    "text",
-    "html",
-    "cases",
-    "decisions",
-    "delivery_log",
-)
 _State = Notification.State
 
 
@@ -163,10 +148,11 @@ class MailList:
         return OpenRange(start, end, "" if is_selected else values.get("last") or ALL)
 
     @cached_property
-    def page(self) -> Page[Notification]:
-        """The page in the URL."""
+    def table(self) -> Table[Notification]:
+        """The mails in columns."""
+        columns = (*_COLUMNS, *(_STAFF_COLUMNS if self._user.is_staff else ()))
         rows = self.filter.qs.order_by("-created_at", "-pk").defer("text", "html")
-        return CountedPaginator(rows, _PER_PAGE).get_page(self._query.get("page"))
+        return Table("Mails", columns, rows, query=self._query, per_page=_PER_PAGE)
 
     @property
     def drafts(self) -> int:
@@ -174,24 +160,16 @@ class MailList:
         return self._visible.filter(state=_State.DRAFT).count()
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the export."""
-        return (*_COLUMNS, *(_STAFF_COLUMNS if self._user.is_staff else ()))
-
-    def export_rows(self) -> Iterator[list[Any]]:
-        """Yield the values of `columns` of each mail, with a constant number of queries a slice."""
-        rows = self.filter.qs.order_by("-created_at", "-pk")
+    def exported(self) -> Table[Notification]:
+        """The mails with their texts; of staff with a constant number of queries a slice."""
+        rows: Any = self.table.rows
+        rows = rows.defer(None)
         if self._user.is_staff:
             decisions = CaseDecision.objects.order_by("pk")
             rows = rows.select_related("filesystem").prefetch_related(
                 "delivery_log", "cases__case", Prefetch("cases__case__mail_decisions", decisions)
             )
-        for mail in rows[:COUNTED].iterator(_ROWS_AT_ONCE):
-            yield [_fact(mail, name) for name in self.columns]
-
-
-def _fact(mail: Notification, name: str) -> Any:
-    return _COMPUTED[name](mail) if name in _COMPUTED else getattr(mail, name)
+        return replace(self.table, rows=rows)
 
 
 def _cases(mail: Notification) -> list[dict[str, Any]]:
@@ -226,9 +204,29 @@ def _delivery_log(mail: Notification) -> list[dict[str, Any]]:
     ]
 
 
-_COMPUTED: dict[str, Callable[[Notification], Any]] = {
-    "filesystem": lambda mail: mail.filesystem and mail.filesystem.name,
-    "cases": _cases,
-    "decisions": _decisions,
-    "delivery_log": _delivery_log,
-}
+_COLUMNS: tuple[Column[Notification], ...] = (
+    Column(
+        "",
+        "Subject",
+        "subject",
+        link=lambda mail: reverse("mail", args=[mail.pk]),
+        css="wrap",
+    ),
+    Column("id", ""),
+    Column("kind", "Kind", cell=lambda mail: mail.get_kind_display()),
+    Column("state", "State", cell=lambda mail: included("mails/_state.html", mail=mail)),
+    Column("recipient", "To", cell=lambda mail: mail.recipient or mail.address),
+    Column("subject", ""),
+    Column("created_at", "Written"),
+    Column("finished_at", "Sent or ended"),
+)
+_STAFF_COLUMNS: tuple[Column[Notification], ...] = (
+    Column("filesystem", "", "filesystem__name"),
+    *(
+        Column[Notification](name, "")
+        for name in ("address", "reason", "released_by", "attempts", "text", "html")
+    ),
+    Column("cases", "", _cases),
+    Column("decisions", "", _decisions),
+    Column("delivery_log", "", _delivery_log),
+)

@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ioportal.alerts import fitness, outbox
 from ioportal.alerts.models import CaseDecision, Notification
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED
+from ioportal.web.common.tables import Column, Table
 from ioportal.web.mails.mail_list import MailList
 from ioportal.web.mails.preview import Preview
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
 
+    from ioportal.alerts.models import DeliveryAttempt
     from ioportal.web.common.requests import UserRequest
 
 _LISTED_DECISIONS = 40
@@ -26,6 +29,23 @@ _ACTIONS = {  # of staff: what they do, and what is said then
     "send": (outbox.release, "The mail is in the outbox."),
     "discard": (outbox.discard, "The mail is discarded."),
 }
+
+_DELIVERY_LOG: tuple[Column[DeliveryAttempt], ...] = (
+    Column("at", "Time"),
+    Column("outcome", "Event", cell=lambda attempt: attempt.get_outcome_display()),
+    Column("response", "Mail server", css="wrap"),
+)
+_DECISIONS: tuple[Column[CaseDecision], ...] = (
+    Column("at", "Time"),
+    Column(
+        "case",
+        "Case",
+        "case__title",
+        link=lambda decision: reverse("case", args=[decision.case_id]),
+    ),
+    Column("verdict", "Decision"),
+    Column("reason", "Reason", css="wrap"),
+)
 
 
 @require_safe
@@ -37,7 +57,7 @@ def mail_list(request: UserRequest) -> HttpResponseBase:
         if mails.errors:
             return exports.invalid_query(mails.errors)
         about = {"at_most": COUNTED}
-        return exports.response(request, "mails", about, mails.columns, mails.export_rows())
+        return exports.response(request, "mails", about, *mails.exported.export)
     return render(request, "mails/list.html", {"section": "mails", "mails": mails})
 
 
@@ -61,8 +81,17 @@ def mail(request: UserRequest, pk: int) -> HttpResponseBase:
     context = {
         "section": "mails",
         "mail": notification,
-        "log": notification.delivery_log.all(),
-        "decisions": decisions.select_related("case__filesystem")[:_LISTED_DECISIONS],
+        "log": Table(
+            "Delivery log",
+            _DELIVERY_LOG,
+            notification.delivery_log.all(),
+            nothing="No attempt is recorded.",
+        ),
+        "decisions": Table(
+            "Decisions about its cases",
+            _DECISIONS,
+            decisions.select_related("case__filesystem")[:_LISTED_DECISIONS],
+        ),
         "cases": [row.case for row in notification.cases.select_related("case__filesystem")],
         "objection": objection,
         "may_send": may_release and not objection,

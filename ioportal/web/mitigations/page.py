@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.core.paginator import Paginator
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils import timezone
@@ -19,61 +18,69 @@ from ioportal.jobs.pending_statistics import pending_statistics
 from ioportal.jobs.population_filters import population_text
 from ioportal.jobs.populations import BATCH_JOBS, kind_in
 from ioportal.web.common import job_kinds
+from ioportal.web.common.tables import Column, Table, included
 from ioportal.web.comparisons.page import ComparisonPage
 from ioportal.web.mitigations.forms import ListFilterForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from django.contrib.auth.models import User
-    from django.core.paginator import Page
+    from django.utils.safestring import SafeString
 
     from ioportal.changes.mitigation_effects import MeasuredEffect
     from ioportal.web.common.parts import Part
 
 PER_PAGE = 50
 _MEASURED = 50  # latest mitigations of the catalogue
-COLUMNS = (
-    *("id", "title", "kind", "made_by", "started_at", "completed_at", "reverted_at", "scope"),
-    *(
-        "metric",
-        "factor",
-        "direction",
-        "links",
-        "notes",
-        "cost",
-        "fix",
-        "fix_url",
-        "source",
-        "is_public",
+
+
+def _state(mitigation: Mitigation) -> SafeString:
+    return included("mitigations/_state.html", mitigation=mitigation)
+
+
+_COLUMNS: tuple[Column[Mitigation], ...] = (
+    Column("id", ""),
+    Column(
+        "title",
+        "Title",
+        link=lambda mitigation: reverse("mitigation", args=[mitigation.pk]),
+        css="wrap",
     ),
-    "simulated",
+    Column("kind", "Kind", cell=lambda mitigation: mitigation.get_kind_display(), css="wrap"),
+    Column("made_by", ""),
+    Column("started_at", "Start"),
+    Column("completed_at", ""),
+    Column("reverted_at", ""),
+    Column("scope", "Jobs", cell=lambda mitigation: population_text(mitigation.scope), css="wrap"),
+    *(
+        Column[Mitigation](name, "")
+        for name in (
+            *("metric", "factor", "direction", "links", "notes", "cost", "fix", "fix_url"),
+            *("source", "is_public", "simulated"),
+        )
+    ),
+    Column("", "Expected", "expectation", css="wrap"),
+    Column("", "State", _state),
 )
 
 
-EFFECT_COLUMNS = (
-    *("before", "after", "remarks", "jobs", "verdict", "scale", "estimate", "low", "high", "p"),
-    *("all_jobs", "agreement", "conclusions"),
-)
-
-
-def effect_row(measured: MeasuredEffect) -> tuple[Any, ...]:
-    """Return the values of `EFFECT_COLUMNS`; figures are None without a measured effect."""
-    periods, effect = measured.periods, measured.effect
-    names = EFFECT_COLUMNS[4:10]
-    figures = [getattr(effect, name) if effect else None for name in names]
-    jobs, all_jobs = list(measured.jobs), list(measured.all_jobs)
+def _agreement(measured: MeasuredEffect) -> str | None:
     agreement = measured.finding.agreement if measured.finding else None
-    known = agreement and agreement.name.lower().replace("_", " ")
-    return (
-        *(periods.before, periods.after, measured.remarks, jobs, *figures),
-        *(all_jobs, known, measured.conclusions),
-    )
+    return agreement and agreement.name.lower().replace("_", " ")
 
 
-def row(mitigation: Mitigation) -> tuple[Any, ...]:
-    """Return the values of `COLUMNS`."""
-    return tuple(getattr(mitigation, name) for name in COLUMNS)
+_EFFECT: tuple[Column[MeasuredEffect], ...] = (
+    Column("before", "", "periods__before"),
+    Column("after", "", "periods__after"),
+    Column("remarks", ""),
+    Column("jobs", "", lambda measured: list(measured.jobs)),
+    *(
+        Column[Any](name, "", f"effect__{name}")
+        for name in ("verdict", "scale", "estimate", "low", "high", "p")
+    ),
+    Column("all_jobs", "", lambda measured: list(measured.all_jobs)),
+    Column("agreement", "", _agreement),
+    Column("conclusions", ""),
+)
 
 
 class MitigationList:
@@ -107,20 +114,14 @@ class MitigationList:
         return [each for each in latest_first if scopes.may_overlap(each.scope, values["jobs"])]
 
     @cached_property
-    def page(self) -> Page[Mitigation]:
-        """The page of the query."""
-        return Paginator(self.rows, PER_PAGE).get_page(self._query.get("page"))
+    def table(self) -> Table[Mitigation]:
+        """The mitigations in columns."""
+        return Table("Mitigations", _COLUMNS, self.rows, query=self._query, per_page=PER_PAGE)
 
     @property
     def simulated(self) -> bool:
         """Whether a mitigation on the page is simulated."""
-        return any(each.simulated for each in self.page)
-
-    @property
-    def listed(self) -> Iterator[tuple[Mitigation, str]]:
-        """Yield the mitigations of the page with their scopes as text."""
-        for each in self.page:
-            yield each, population_text(each.scope)
+        return any(each.simulated for each in self.table.page)
 
 
 class MitigationPage:
@@ -170,7 +171,7 @@ class MitigationPage:
         return measured
 
     @cached_property
-    def chart(self) -> Part | None:
+    def chart(self) -> Part[Any] | None:
         """The daily medians of the expected metric around it; None: it was not measured."""
         if not self.measured.figures:
             return None
@@ -181,19 +182,14 @@ class MitigationPage:
     def facts(self) -> dict[str, Any]:
         """The mitigation as one JSON object."""
         return {
-            **dict(zip(COLUMNS, row(self.mitigation), strict=True)),
-            **dict(zip(EFFECT_COLUMNS, effect_row(self.measured), strict=True)),
+            **Table("", _COLUMNS, [self.mitigation]).facts[0],
+            **Table("", _EFFECT, [self.measured]).facts[0],
             "pending_statistics": self.pending_statistics,
         }
 
 
 class Catalogue:
     """Mitigations of each kind with their measured effects, as far as a user may see both."""
-
-    columns = (
-        *("id", "title", "kind", "started_at", "metric", "factor", "direction", "cost"),
-        *EFFECT_COLUMNS,
-    )
 
     def __init__(self, user: User) -> None:
         self._user = user
@@ -226,12 +222,11 @@ class Catalogue:
         return any(each.mitigation.simulated for each in self.effects)
 
     @property
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield a row of `columns` for each effect."""
-        own = self.columns[: -len(EFFECT_COLUMNS)]
-        for each in self.effects:
-            facts = (getattr(each.mitigation, name) for name in own)
-            yield *facts, *effect_row(each)
+    def table(self) -> Table[MeasuredEffect]:
+        """All mitigations with their effects, for exports."""
+        own = ("id", "title", "kind", "started_at", "metric", "factor", "direction", "cost")
+        columns = (*(Column[Any](name, "", f"mitigation__{name}") for name in own), *_EFFECT)
+        return Table("What worked", columns, self.effects)
 
 
 def _order_of_kind(mitigation: Mitigation) -> int:

@@ -13,7 +13,7 @@ from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.mitigations import prefilled
 from ioportal.web.mitigations.forms import MitigationForm
-from ioportal.web.mitigations.page import COLUMNS, Catalogue, MitigationList, MitigationPage, row
+from ioportal.web.mitigations.page import Catalogue, MitigationList, MitigationPage
 
 if TYPE_CHECKING:
     from django.http import HttpResponse, HttpResponseBase
@@ -29,7 +29,7 @@ def mitigation_list(request: UserRequest) -> HttpResponseBase:
     if exports.requested_format(request):
         if listed.errors:
             return exports.invalid_query(listed.errors)
-        return exports.response(request, "mitigations", {}, COLUMNS, map(row, listed.rows))
+        return exports.response(request, "mitigations", {}, *listed.table.export)
     context = {"section": "mitigations", "listed": listed}
     return render(request, "mitigations/list.html", context)
 
@@ -41,7 +41,7 @@ def catalogue(request: UserRequest) -> HttpResponseBase:
     page = Catalogue(request.user)
     if exports.requested_format(request):
         about = {"pending_statistics": page.pending_statistics}
-        return exports.response(request, "what-worked", about, page.columns, page.rows)
+        return exports.response(request, "what-worked", about, *page.table.export)
     context = {"section": "mitigations", "page": page}
     return render(request, "mitigations/what_worked.html", context)
 

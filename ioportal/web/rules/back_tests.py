@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ioportal.findings.models import BackTest
     from ioportal.rules.rule import Rule
 
-EXPORT_COLUMNS = ("subject", "name", "owner", "value", "until", "current", "proposed")
 EVALUATED = {  # by the kind of subject
     Subject.JOB: "jobs that ended in this period",
     Subject.USER: "days of users, projects, applications and campaigns",

@@ -5,22 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Count, Max
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
 
-from ioportal.core.formatting import with_unit
+from ioportal.core.formatting import UNKNOWN, with_unit
 from ioportal.findings.back_tests import MAX_LISTED
 from ioportal.findings.models import TO_TRIAGE, BackTest, Case, ThresholdSet
 from ioportal.jobs.models import Job
 from ioportal.rules import RULES, examples
+from ioportal.rules.rule import Subject
+from ioportal.web.common.tables import Column, Table
 from ioportal.web.rules import back_tests, thresholds
 from ioportal.web.rules.forms import ThresholdForm
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from django.http import QueryDict
 
     from ioportal.core.units import Unit
@@ -53,7 +56,39 @@ class RuleRow:
         return with_unit(self.everywhere.effective.thresholds[self.rule.measure], self.measure.unit)
 
 
-def rule_rows() -> list[RuleRow]:
+def _site_threshold(row: RuleRow) -> str:
+    return row.threshold if row.everywhere.effective.is_on else "off"
+
+
+_RULES: tuple[Column[RuleRow], ...] = (
+    Column("rule", "Rule", "rule__title", link=lambda row: reverse("rule", args=[row.rule.code])),
+    Column("subject", "Subject", lambda row: f"{row.rule.subject}s"),
+    Column("severity", "Severity", lambda row: row.rule.severity.name.lower()),
+    Column("measure", "Measure", "measure__title", css="wrap"),
+    Column(
+        "threshold",
+        "Site threshold",
+        _site_threshold,
+        "",
+        note=lambda row: f"set by {row.everywhere.set.set_by}" if row.everywhere.set else "",
+    ),
+    Column(
+        "parts",
+        "Own thresholds for",
+        cell=lambda row: "; ".join(each.title for each in row.parts),
+        css="wrap",
+    ),
+    Column(
+        "to_triage",
+        "Cases to triage",
+        unit="",
+        link=lambda row: f"{reverse('case_list')}?rule={row.rule.code}",
+    ),
+    Column("total", "All cases", unit=""),
+)
+
+
+def rule_table() -> Table[RuleRow]:
     """Return all rules."""
     counts = {
         rule: (count, total)
@@ -62,11 +97,12 @@ def rule_rows() -> list[RuleRow]:
         )
     }
     sets = list(ThresholdSet.objects.current().select_related("cluster", "filesystem"))
-    return [
+    rows = [
         RuleRow(rule, everywhere, parts, *counts.get(rule.code, (0, 0)))
         for rule in RULES
         for everywhere, *parts in [thresholds.scopes(rule, sets)]
     ]
+    return Table("Rules", _RULES, rows)
 
 
 class RulePage:
@@ -115,10 +151,37 @@ class RulePage:
         return thresholds.history(self.rule, self._sets)[:_LISTED]
 
     @cached_property
-    def back_tests(self) -> list[tuple[BackTest, float | None]]:
-        """The latest back-tests, each with its threshold of the measure."""
-        tests = BackTest.objects.filter(rule=self.rule.code)[:_LISTED]
-        return [(test, test.thresholds.get(self.rule.measure)) for test in tests]
+    def back_tests(self) -> Table[BackTest]:
+        """The latest back-tests."""
+        measure = self.measure
+        columns: tuple[Column[BackTest], ...] = (
+            Column(
+                "requested_at",
+                "Requested",
+                link=lambda test: reverse("back_test", args=[test.rule, test.pk]),
+            ),
+            Column("requested_by", "By"),
+            Column("start", "From"),
+            Column("end", "To"),
+            Column(
+                "threshold",
+                measure.title,
+                lambda test: test.thresholds.get(self.rule.measure),
+                measure.unit,
+                cell=lambda test: test.thresholds.get(self.rule.measure, "inherited"),
+                css="wrap",
+            ),
+            Column("state", "State", cell=lambda test: test.get_state_display()),
+            Column("current", "Flagged", "counts__current", "by current thresholds"),
+            Column("proposed", "Flagged", "counts__proposed", "by proposed thresholds"),
+        )
+        return Table(
+            "Back-tests",
+            columns,
+            BackTest.objects.filter(rule=self.rule.code)[:_LISTED],
+            nothing="No back-tests. Enter thresholds and a period above to compare flags with the "
+            "current thresholds.",
+        )
 
     def form_values(self, query: QueryDict) -> dict[str, Any]:
         """Return initial values of the threshold form.
@@ -169,6 +232,22 @@ class ComparedThreshold(NamedTuple):
     proposed: float | None
 
 
+def _proposed(row: ComparedThreshold) -> str:
+    return "inherited" if row.proposed is None else show.measure(row.proposed, row.unit)
+
+
+_COMPARED: tuple[Column[ComparedThreshold], ...] = (
+    Column("title", "Threshold", note=lambda row: row.unit.value, css="wrap"),
+    Column(
+        "current",
+        "Current",
+        unit="at the time of the test",
+        cell=lambda row: show.measure(row.current, row.unit),
+    ),
+    Column("proposed", "Proposed", unit="", cell=_proposed),
+)
+
+
 class BackTestPage:
     """A back-test and its result."""
 
@@ -191,13 +270,20 @@ class BackTestPage:
         return self._set.scope
 
     @property
-    def thresholds(self) -> Iterator[ComparedThreshold]:
+    def thresholds(self) -> Table[ComparedThreshold]:
         """Current and proposed thresholds; for the whole site, empty ones are the defaults."""
         inherited = self.rule.defaults if self._set.is_everywhere else {}
         proposed = inherited | self.test.thresholds
-        for name, threshold in self.rule.thresholds.items():
-            current = self.test.current_thresholds.get(name)
-            yield ComparedThreshold(threshold.title, threshold.unit, current, proposed.get(name))
+        rows = [
+            ComparedThreshold(
+                threshold.title,
+                threshold.unit,
+                self.test.current_thresholds.get(name),
+                proposed.get(name),
+            )
+            for name, threshold in self.rule.thresholds.items()
+        ]
+        return Table("Thresholds", _COMPARED, rows, css="narrow")
 
     @property
     def narrower_scopes(self) -> list[str]:
@@ -239,7 +325,30 @@ class BackTestPage:
             **test.counts,
         }
 
-    def export_rows(self) -> Iterable[list[object]]:
-        """Yield the affected subjects as rows of `back_tests.EXPORT_COLUMNS`."""
-        for row in self.subjects:
-            yield [getattr(row, name) for name in back_tests.EXPORT_COLUMNS]
+    @property
+    def affected(self) -> Table[AffectedSubject]:
+        """The affected subjects, with the address of their exports."""
+        subject, measure = self.rule.subject, self.measure
+        columns: tuple[Column[AffectedSubject], ...] = (
+            Column("subject", ""),
+            Column("name", subject.capitalize(), form=show.clipped, link=attrgetter("address")),
+            Column("owner", "User" if subject is Subject.JOB else ""),
+            Column("value", measure.title, unit=measure.unit, css="wrap"),
+            Column("until", "Latest data"),
+            Column("current", "Current", form=_flagged),
+            Column("proposed", "Proposed", form=_flagged),
+        )
+        return Table(
+            f"Affected {subject}s",
+            columns,
+            self.subjects,
+            about=f"First {len(self.subjects)}: differences, then the largest values."
+            if self.is_truncated
+            else "",
+            nothing="No flags by either set of thresholds.",
+            exports_url="?",
+        )
+
+
+def _flagged(is_flagged: bool) -> str:  # noqa: FBT001  (a value of a cell)
+    return "flagged" if is_flagged else UNKNOWN

@@ -19,9 +19,8 @@ from ioportal.jobs.models import Job
 from ioportal.rules import BY_CODE
 from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.rules.back_tests import EXPORT_COLUMNS
 from ioportal.web.rules.forms import ThresholdForm, WithdrawForm
-from ioportal.web.rules.page import BackTestPage, RulePage, rule_rows
+from ioportal.web.rules.page import BackTestPage, RulePage, rule_table
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -36,7 +35,7 @@ _STOP_POLLING = 286  # htmx shows the response and ends its requests
 @staff_only
 def rule_list(request: UserRequest) -> HttpResponse:
     """List all rules, with their thresholds and numbers of flags."""
-    return render(request, "rules/list.html", {"section": "rules", "rows": rule_rows()})
+    return render(request, "rules/list.html", {"section": "rules", "table": rule_table()})
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -87,8 +86,7 @@ def back_test(request: UserRequest, code: str, pk: int) -> HttpResponseBase:
     """Show the progress or the result of a back-test."""
     page = BackTestPage(_rule(code), pk)
     if exports.requested_format(request):
-        rows = page.export_rows()
-        return exports.response(request, f"back-test-{pk}", page.about, EXPORT_COLUMNS, rows)
+        return exports.response(request, f"back-test-{pk}", page.about, *page.affected.export)
     is_last_poll = "HX-Request" in request.headers and page.test.is_over
     return render(
         request,

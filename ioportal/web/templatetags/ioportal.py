@@ -172,6 +172,15 @@ def badge(kind: str, text: str) -> SafeString:
     return format_html('<span class="badge {}">{}</span>', kind, text)
 
 
+def arm(name: str, look: int) -> SafeString:
+    """Show the name of an arm with its colour."""
+    return format_html(
+        '<span class="arm"><span class="key series-{}"></span>{}</span>',
+        look,
+        visible_text.visible(name),
+    )
+
+
 @register.simple_tag
 def swatch(token: str) -> SafeString:
     """Show the colour of a palette token; scripts assign colours to principals."""
@@ -196,12 +205,6 @@ def same_page(context: RequestContext, **changes: object) -> str:
 def as_format(address: str, form: str) -> str:
     """Return the address, query included, of an export in a format."""
     return f"{address}{'' if address.endswith('?') else '&'}format={form}"
-
-
-@register.simple_tag
-def share(part: float, whole_count: float) -> str:
-    """Show a part of a total in percent."""
-    return formatting.percent(part / whole_count) if whole_count else formatting.UNKNOWN
 
 
 @register.filter

@@ -9,7 +9,8 @@ from django.utils.html import conditional_escape
 from django.utils.safestring import SafeString
 
 from ioportal.core.units import Unit
-from ioportal.web.common.tables import Column, Table
+from ioportal.web.common.tables import Column, Table, by_position
+from ioportal.web.templatetags.tables import fact
 from tests.logs import at
 
 
@@ -88,3 +89,27 @@ def test_columns_are_grouped_under_a_heading():
     assert Table("T", columns, []).head.startswith(
         '<tr><th scope="col" rowspan="2">A</th><th scope="colgroup" colspan="2"'
     )
+
+
+def test_a_table_has_pages_and_may_export_other_rows():
+    rows = [row(name="a", number=number) for number in range(3)]
+    table = Table("T", COLUMNS, rows, query=QueryDict("page=2"), per_page=2)
+
+    assert [each.number for each in table.shown] == [2]
+    assert len(table.facts) == 3
+    assert Table("T", COLUMNS, rows, most=2).more_rows == 1
+    assert Table("T", COLUMNS, rows, exported=(["x"], [[1]])).facts == [{"x": 1}]
+
+
+def test_columns_of_tuples_have_the_values_of_their_positions():
+    columns = by_position(Column("a", "A"), Column("b", "B", lambda each: each[0] + each[1]))
+
+    assert Table("T", columns, [(1, 2)]).facts == [{"a": 1, "b": 3}]
+
+
+@pytest.mark.parametrize(
+    ("value", "optional", "shown"),
+    [(1234, False, "1,234"), ("", True, ""), ("a\x1b", True, r"a\x1b"), ("", False, "unknown")],
+)
+def test_facts_are_shown_by_their_type(value, optional, shown):
+    assert shown in fact("Title", value, is_optional=optional)

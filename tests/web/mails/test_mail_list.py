@@ -100,7 +100,7 @@ def test_users_find_only_what_was_sent_to_them(as_alice, three, write):
 def test_an_invalid_filter_matches_nothing_and_is_reported(as_staff, three, query):
     page = as_staff.get("/mails/", query)
 
-    assert page.context["mails"].page.paginator.count == 0
+    assert page.context["mails"].table.page.paginator.count == 0
     assert 'class="error"' in page.content.decode()
     assert as_staff.get("/mails/", {**query, "format": "csv"}).status_code == 400
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -11,7 +12,7 @@ import polars as pl
 from ioportal.changes.charts import comparisons
 from ioportal.core.charts.arms import LOOKS
 from ioportal.core.charts.time_axis import drawn_unit
-from ioportal.core.formatting import lowered, p_value, signed, significant, with_unit
+from ioportal.core.formatting import lowered, p_value, signed, with_unit
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis import efficiency
 from ioportal.experiments.analysis.run_frame import label_names, metric_names
@@ -19,9 +20,10 @@ from ioportal.experiments.analysis.run_metrics import run_metric, titled
 from ioportal.experiments.charts import boxes, heat, steps
 from ioportal.experiments.pages.sections.choices import choice, other_parameters
 from ioportal.experiments.pages.sections.run_figures import frame, is_of_ior
-from ioportal.experiments.pages.sections.section import Export, Section
+from ioportal.experiments.pages.sections.section import Section
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE
 from ioportal.web.common.parts import Part
+from ioportal.web.common.tables import Column, Table, by_position
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,11 +45,6 @@ _NONE = ("", "none")
 _BOX = (5, 25, 50, 75, 95)
 _TENTHS = range(0, 101, 10)
 _ALL_SHARES = range(101)
-_CELL_HEADER = (
-    *("row", "column", "runs", "unknown", "failed", "hung"),
-    *("mean", "mean_low", "mean_high", "median", "median_low", "median_high"),
-)
-_CONTRAST_HEADER = ("row", "column", "difference", "low", "high", "adjusted_p")
 
 
 @dataclass(frozen=True)
@@ -208,14 +205,6 @@ class AccessMethods(Section):
                 )
                 yield f"Runs that {'hung' if state == 'hung' else 'failed'}: {places}."
 
-    @property
-    def contrasts(self) -> list[tuple[str, str, str]]:
-        """Place, difference and p-value of the contrasts."""
-        return [
-            (self.place(each), self.difference_text(each), p_value(each.p))
-            for each in self.matrix.contrasts
-        ]
-
     @cached_property
     def covariates(self) -> list[tuple[str, int, Interval]]:
         """Title, runs and correlation of other metrics."""
@@ -233,7 +222,7 @@ class AccessMethods(Section):
         ]
         return pl.DataFrame(rows, schema=["name", "step", "seconds"], orient="row")
 
-    def charts(self) -> list[Part]:
+    def charts(self) -> list[Part[Any]]:
         """Return the matrix, the distributions and the steps.
 
         Cumulative distributions are left out if their lines could not be distinguished.
@@ -245,7 +234,7 @@ class AccessMethods(Section):
             parts.append(_step_chart(efficiency.step_times(self._steps, self._frame)))
         return parts
 
-    def _heat_map(self) -> Part:
+    def _heat_map(self) -> Part[Any]:
         metric, matrix = self.metric, self.matrix
         values = [
             [cell.mean.value if cell and cell.mean else None for cell in cells]
@@ -262,9 +251,10 @@ class AccessMethods(Section):
         labels = (self.row_label, self.column_label)
         names = (titled(self.row_label), titled(self.column_label))
         return Part(
-            "access-matrix",
             f"Mean {self._title} by " + " and ".join(filter(None, labels)),
-            "Means of finished runs. Failed and hung runs are counted in the table.",
+            self._cell_columns(),
+            list(matrix.cells.values()),
+            "access-matrix",
             heat.figure(
                 names,
                 matrix.rows,
@@ -274,23 +264,31 @@ class AccessMethods(Section):
                 quantity=(metric.title, form),
                 bounds=(0, 1) if metric.unit is Unit.SHARE else None,
             ),
-            _CELL_HEADER,
-            [_cell_row(cell) for cell in matrix.cells.values()],
-            ("Runs", "Mean", "95 % interval", "Failed", "Hung"),
-            [
-                (
-                    self.place(cell),
-                    (
-                        f"{cell.count:,}",
-                        with_unit(cell.mean.value if cell.mean else None, metric.unit),
-                        self.interval_text(cell.mean),
-                        f"{cell.failed:,}",
-                        f"{cell.hung:,}",
-                    ),
-                )
-                for cell in matrix.cells.values()
-            ],
-            is_empty=not any(cell.count for cell in matrix.cells.values()),
+            has_figure=any(cell.count for cell in matrix.cells.values()),
+            about="Means of finished runs. Failed and hung runs are counted in the table.",
+        )
+
+    def _cell_columns(self) -> tuple[Column[Cell], ...]:
+        return (
+            Column("", "Runs of", self.place),
+            Column("row", ""),
+            Column("column", ""),
+            Column("runs", "Runs", "count", ""),
+            Column("unknown", ""),
+            Column("failed", "Failed", unit=""),
+            Column("hung", "Hung", unit=""),
+            Column("mean", "Mean", "mean__value", self.metric.unit),
+            Column(
+                "mean_low",
+                "95 % interval",
+                "mean__low",
+                "",
+                cell=lambda cell: self.interval_text(cell.mean),
+            ),
+            Column("mean_high", "", "mean__high"),
+            Column("median", "", "median__value"),
+            Column("median_low", "", "median__low"),
+            Column("median_high", "", "median__high"),
         )
 
     def interval_text(self, interval: Interval | None) -> str:
@@ -313,42 +311,28 @@ class AccessMethods(Section):
         ]
         return sorted(groups, key=lambda group: matrix.rows.index(group.row))
 
-    def _distributions(self) -> Part:
+    def _distributions(self) -> Part[Any]:
         metric, groups = self.metric, self._groups
-        header = ("row", "column", "runs", "mean", *(f"p{at}" for at in _BOX))
         return Part(
-            "access-distributions",
             f"Distribution of {self._title}",
-            "Boxes: quartiles and median; whiskers from the 5th to the 95th percentile.",
+            (
+                *_GROUP,
+                Column("runs", "Runs", "values__count", ""),
+                Column("mean", "Mean", "values__mean", metric.unit),
+                *(_quantile(at, metric.unit) for at in _BOX),
+            ),
+            groups,
+            "access-distributions",
             boxes.figure(
                 (metric.title, str(metric.unit)),
                 [boxes.Box(group.name, group.column, group.at(_BOX)) for group in groups],
             )
             if groups
             else {},
-            header,
-            [
-                (group.row, group.column, group.values.count, group.values.mean, *group.at(_BOX))
-                for group in groups
-            ],
-            ("Runs", "Mean", *(f"p{at}" for at in _BOX)),
-            [
-                (
-                    group.name,
-                    (
-                        f"{group.values.count:,}",
-                        *(
-                            with_unit(value, metric.unit)
-                            for value in (group.values.mean, *group.at(_BOX))
-                        ),
-                    ),
-                )
-                for group in groups
-            ],
-            is_empty=not groups,
+            about="Boxes: quartiles and median; whiskers from the 5th to the 95th percentile.",
         )
 
-    def _cumulative(self) -> Part:
+    def _cumulative(self) -> Part[Any]:
         metric, groups = self.metric, self._groups
         highest = max((group.values.quantiles[-1] for group in groups), default=0.0)
         size, unit = drawn_unit(metric.unit, highest)
@@ -359,23 +343,20 @@ class AccessMethods(Section):
             for group in groups
         ]
         return Part(
-            "access-cumulative",
             f"Cumulative distribution of {self._title}",
-            "The share of runs up to a value.",
+            (
+                *_GROUP,
+                *(_quantile(at, metric.unit, is_shown=at in _TENTHS) for at in _ALL_SHARES),
+            ),
+            groups,
+            "access-cumulative",
             comparisons.distributions(
                 comparisons.Quantity(metric.title, unit),
                 drawn,
                 [self._look(group) for group in groups],
                 "runs",
             ),
-            ("row", "column", *(f"p{at}" for at in _ALL_SHARES)),
-            [(group.row, group.column, *group.values.quantiles) for group in groups],
-            tuple(f"p{at}" for at in _TENTHS),
-            [
-                (group.name, tuple(with_unit(value, metric.unit) for value in group.at(_TENTHS)))
-                for group in groups
-            ],
-            is_empty=not groups,
+            about="The share of runs up to a value.",
         )
 
     @property
@@ -392,61 +373,74 @@ class AccessMethods(Section):
     def _of_column(self, column: str) -> pl.DataFrame:
         return self._frame.filter(efficiency.label_values(self.column_label) == column)
 
-    def tables(self) -> dict[str, Export]:
+    def tables(self) -> dict[str, Table[Any]]:
         """Return the contrasts and the covariates."""
+        contrasts: tuple[Column[Contrast], ...] = (
+            Column("", "Runs", self.place),
+            Column("row", ""),
+            Column("column", ""),
+            Column("difference", "Difference", "difference__value", cell=self.difference_text),
+            Column("low", "", "difference__low"),
+            Column("high", "", "difference__high"),
+            Column("adjusted_p", "p", "p", "", form=p_value),
+        )
         return {
-            "contrasts": Export(
+            "contrasts": Table(
                 f"Differences to {self.reference}",
-                _CONTRAST_HEADER,
-                [
-                    (*(each.row, each.column), *_bounds(each.difference), each.p)
-                    for each in self.matrix.contrasts
-                ],
+                contrasts,
+                self.matrix.contrasts,
+                about="Differences of means with 95 % intervals (Welch). p is corrected for all "
+                "rows (Holm).",
             ),
-            "covariates": Export(
+            "covariates": Table(
                 "Correlations within cells",
-                ("metric", "runs", "correlation", "low", "high"),
-                [(name, count, *_bounds(each)) for name, count, each in self.covariates],
+                _COVARIATES,
+                self.covariates,
+                about=f"Spearman's correlation with {self.metric.title} among the runs of each "
+                "cell. An interval without 0 is evidence of a relation, not of a cause.",
             ),
         }
 
-    @property
-    def contrasts_url(self) -> str:
-        """The address of the export of the contrasts."""
-        return self.page.export_url(self, "contrasts")
 
-    @property
-    def covariates_url(self) -> str:
-        """The address of the export of the correlations."""
-        return self.page.export_url(self, "covariates")
+def _quantile(at: int, unit: Unit, *, is_shown: bool = True) -> Column[_Group]:
+    return Column(
+        f"p{at}", f"p{at}" if is_shown else "", lambda group: group.values.quantiles[at], unit
+    )
 
 
-def _bounds(interval: Interval | None) -> tuple[float | None, ...]:
-    return (interval.value, interval.low, interval.high) if interval else (None, None, None)
+_GROUP: tuple[Column[_Group], ...] = (
+    Column("", "Runs of", "name"),
+    Column("row", ""),
+    Column("column", ""),
+)
+_COVARIATES: tuple[Column[tuple[str, int, Interval]], ...] = (
+    Column("metric", "Metric", itemgetter(0)),
+    Column("runs", "Runs", itemgetter(1), ""),
+    Column("correlation", "Correlation", lambda row: row[2].value, "", form="{:.2f}".format),
+    Column(
+        "low",
+        "95 % interval",
+        lambda row: row[2].low,
+        cell=lambda row: f"{row[2].low:.2f} to {row[2].high:.2f}",
+    ),
+    Column("high", "", lambda row: row[2].high),
+)
 
 
-def _cell_row(cell: Cell) -> tuple[Any, ...]:
-    counts = (cell.count, cell.unknown, cell.failed, cell.hung)
-    return (cell.row, cell.column, *counts, *_bounds(cell.mean), *_bounds(cell.median))
-
-
-def _step_chart(arms: list[StepTimes]) -> Part:
+def _step_chart(arms: list[StepTimes]) -> Part[Any]:
     names = list(dict.fromkeys(name for arm in arms for name in arm.seconds))
     shown = [(arm.arm, [*(arm.seconds.get(name) for name in names), arm.rest_s]) for arm in arms]
     return Part(
-        "access-steps",
         "Mean time of the steps",
-        "Stage-in takes steps before the run reads; direct access has none. The rest is the "
-        "wall-clock time without the steps.",
-        steps.figure(arms),
-        ("arm", "runs", *(f"{name}_s" for name in names), "rest_s"),
+        by_position(
+            Column("arm", "Arm"),
+            Column("runs", "Runs", unit=""),
+            *(Column(f"{name}_s", name, unit="s") for name in names),
+            Column("rest_s", "Rest", unit="s"),
+        ),
         [(arm.arm, arm.count, *values) for arm, (_, values) in zip(arms, shown, strict=True)],
-        (*names, "Rest"),
-        [
-            (
-                name,
-                ["\N{EN DASH}" if value is None else f"{significant(value)} s" for value in values],
-            )
-            for name, values in shown
-        ],
+        "access-steps",
+        steps.figure(arms),
+        about="Stage-in takes steps before the run reads; direct access has none. The rest is the "
+        "wall-clock time without the steps.",
     )

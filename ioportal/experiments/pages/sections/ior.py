@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ioportal.core.formatting import decimal_bytes, with_unit
+from ioportal.core.formatting import with_unit
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis.efficiency import mean_interval
 from ioportal.experiments.charts import boxes
 from ioportal.experiments.pages.sections.run_figures import IOR_LABEL, IOR_METRIC, is_of_ior
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
+from ioportal.web.common.tables import Column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from ioportal.load.analysis.load_ramp import Interval
 
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
-_TIMES = ("open_s", "io_s", "close_s", "total_s")
 _SET_UP = {  # labels that distinguish tests, if they differ between the runs, and their texts
     **dict.fromkeys(("api", "file_access", "ordering"), "{}"),
     "transfer_size": "{} transfers",
@@ -33,10 +33,6 @@ _SET_UP = {  # labels that distinguish tests, if they differ between the runs, a
 }
 _FEWEST_RUNS = 3  # for an interval
 _UNIT = Unit.BYTES_PER_SECOND
-_HEADER = (
-    *("arm", "operation", "nodes", "set_up", "runs", "mean_bytes_per_s", "low", "high"),
-    *("least", "most", "bytes", *_TIMES),
-)
 
 
 @dataclass(frozen=True)
@@ -125,14 +121,14 @@ class Ior(Section):
             )
         return found
 
-    def charts(self) -> list[Part]:
+    def charts(self) -> list[Part[Any]]:
         """Return the bandwidths by test."""
         return [
             Part(
-                "ior-bandwidth",
                 "Bandwidth by test",
-                "Boxes of the repetitions: quartiles and median; whiskers from the 5th to the 95th "
-                "percentile. With one repetition a line.",
+                _TESTS,
+                self.tests,
+                "ior-bandwidth",
                 boxes.figure(
                     ("Bandwidth", str(_UNIT)),
                     [
@@ -144,36 +140,31 @@ class Ior(Section):
                         for test in self.tests
                     ],
                 ),
-                _HEADER,
-                [_row(test) for test in self.tests],
-                ("Runs", "Mean", "95 % interval", "Min", "Max", "Bytes", "Total time"),
-                [(test.name, _cells(test)) for test in self.tests],
+                about="Boxes of the repetitions: quartiles and median; whiskers from the 5th to "
+                "the 95th percentile. With one repetition a line.",
             )
         ]
 
 
-def _row(test: Test) -> tuple[Any, ...]:
+def _interval(test: Test) -> str:
     mean = test.mean
-    bounds = (mean.value, mean.low, mean.high) if mean else (None, None, None)
-    return (
-        *(test.arm, test.operation, test.nodes, test.set_up, len(test.runs), *bounds),
-        *(min(test.bandwidths), max(test.bandwidths), test.average("bytes")),
-        *(test.average(name) for name in _TIMES),
-    )
+    if mean is None or len(test.runs) < _FEWEST_RUNS:
+        return "too few runs"
+    return f"{with_unit(mean.low, _UNIT)} to {with_unit(mean.high, _UNIT)}"
 
 
-def _cells(test: Test) -> tuple[str, ...]:
-    mean = test.mean
-    is_few = len(test.runs) < _FEWEST_RUNS
-    size, total_s = test.average("bytes"), test.average("total_s")
-    return (
-        f"{len(test.runs):,}",
-        with_unit(mean.value if mean else None, _UNIT),
-        "too few runs"
-        if is_few or mean is None
-        else f"{with_unit(mean.low, _UNIT)} to {with_unit(mean.high, _UNIT)}",
-        with_unit(min(test.bandwidths), _UNIT),
-        with_unit(max(test.bandwidths), _UNIT),
-        "\N{EN DASH}" if size is None else decimal_bytes(size),
-        with_unit(total_s, Unit.SECONDS),
-    )
+_TESTS: tuple[Column[Test], ...] = (
+    Column("", "Test", "name"),
+    *(Column[Test](name, "") for name in ("arm", "operation", "nodes", "set_up")),
+    Column("runs", "Runs", lambda test: len(test.runs), ""),
+    Column("mean_bytes_per_s", "Mean", "mean__value", _UNIT),
+    Column("low", "95 % interval", "mean__low", "", cell=_interval),
+    Column("high", "", "mean__high"),
+    Column("least", "Min", lambda test: min(test.bandwidths), _UNIT),
+    Column("most", "Max", lambda test: max(test.bandwidths), _UNIT),
+    Column("bytes", "Bytes", lambda test: test.average("bytes"), Unit.BYTES),
+    Column("open_s", "", lambda test: test.average("open_s")),
+    Column("io_s", "", lambda test: test.average("io_s")),
+    Column("close_s", "", lambda test: test.average("close_s")),
+    Column("total_s", "Total time", lambda test: test.average("total_s"), Unit.SECONDS),
+)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from django.utils.html import format_html
 
 from ioportal.core.charts.arms import MOST_ARMS
 from ioportal.experiments import system_calls
@@ -16,11 +17,13 @@ from ioportal.experiments.analysis.system_calls import MAX_PATHS
 from ioportal.experiments.charts import lookups as charts
 from ioportal.experiments.models import SystemCall
 from ioportal.experiments.pages import lookup_settings
-from ioportal.experiments.pages.sections.section import Export, Section
+from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
+from ioportal.web.common.tables import Column, Table, by_position
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ioportal.experiments.models import Arm, Run
 
@@ -81,8 +84,9 @@ class ShownArm:
 class AreaRow:
     """The look-ups of an arm in a storage area."""
 
+    area: str
     arm: ShownArm
-    counts: dict[str, Any] | None  # None: no look-ups
+    counts: dict[str, Any]
     ratio: float | None  # of the look-ups per run to the first arm
 
 
@@ -156,21 +160,33 @@ class LookUps(Section):
         found = lookup_findings.findings([arm.traced for arm in self._with_paths])
         return [*found, *(_FOLDED.format(arm.arm.name) for arm in self.arms if arm.is_folded)]
 
-    @cached_property
-    def areas(self) -> list[tuple[str, list[AreaRow]]]:
-        """Look-ups by storage area, a row per arm; shared storage first."""
+    def _areas(self) -> Table[AreaRow]:
+        """Return look-ups by storage area, a row per arm; shared storage first."""
         names: dict[str, None] = {}
         for arm in self._with_paths:
             names |= dict.fromkeys(row["area"] for row in arm.areas)
         shared = sorted(names, key=lambda area: area in storage_areas.NODE_AREAS)
-        return [(area, list(self._area_table(area))) for area in shared]
+        rows = [row for area in shared for row in self._area_rows(area)]
+        exported = [
+            (arm.arm.name, *row)
+            for arm in self._with_paths
+            for row in arm.traced.areas.select(_AREA_COLUMNS).iter_rows()
+        ]
+        return Table(
+            "Look-ups by storage area",
+            _AREAS,
+            rows,
+            is_grouped=True,
+            exported=(("arm", *_AREA_COLUMNS), exported),
+        )
 
-    def _area_table(self, area: str) -> Iterator[AreaRow]:
+    def _area_rows(self, area: str) -> Iterator[AreaRow]:
         first: float | None = None
         for arm in self._with_paths:
-            counts = next((row for row in arm.areas if row["area"] == area), None)
-            mean = (counts["total"] if counts else 0) / len(arm.runs)
-            yield AreaRow(arm, counts, mean / first if first else None)
+            none = dict.fromkeys(_AREA_COLUMNS, 0)
+            counts = next((row for row in arm.areas if row["area"] == area), none)
+            mean = counts["total"] / len(arm.runs)
+            yield AreaRow(area, arm, counts, mean / first if first else None)
             first = mean if first is None else first
 
     @property
@@ -178,15 +194,25 @@ class LookUps(Section):
         """Whether the owner declared the storage areas."""
         return lookup_settings.own_prefixes(self.page.experiment) is not None
 
-    @cached_property
-    def files(self) -> list[tuple[str, list[int]]]:
-        """Distinct files opened by each arm: all, and by pattern."""
+    def _files(self) -> Table[Any]:
+        """Return the number of distinct files opened by each arm: all, and by pattern."""
         patterns = lookup_settings.patterns(self.page.experiment)
         counts = [
             {"all files": arm.opened.len(), **lookups.files_by_pattern(arm.opened, patterns)}
             for arm in self._with_paths
         ]
-        return [(name, [each[name] for each in counts]) for name in ("all files", *patterns)]
+        return Table(
+            "Opened files",
+            by_position(
+                Column("pattern", "Distinct files"),
+                *(Column(arm.arm.name, arm.arm.name, unit="") for arm in self._with_paths),
+            ),
+            [(name, *(each[name] for each in counts)) for name in ("all files", *patterns)],
+            exported=(
+                ("arm", "path"),
+                [(arm.arm.name, path) for arm in self._with_paths for path in arm.opened.to_list()],
+            ),
+        )
 
     @cached_property
     def entries(self) -> list[dict[str, Any]]:
@@ -204,17 +230,11 @@ class LookUps(Section):
                 **row,
                 "others": [wasted.get(row["entry"], 0) for wasted in others],
                 "is_proposed": row["entry"] in proposed,
-                "more": row["needed"] - 1,
             }
             for row in entries.sort(~pl.col("entry").is_in(proposed), maintain_order=True)
             .head(_SHOWN_ENTRIES)
             .to_dicts()
         ]
-
-    @property
-    def other_names(self) -> list[str]:
-        """Names of the arms after the first."""
-        return [arm.arm.name for arm in self._with_paths[1:]]
 
     @cached_property
     def names(self) -> list[dict[str, Any]]:
@@ -227,33 +247,31 @@ class LookUps(Section):
             for row in search_paths.chains(found, _SHOWN_NAMES).to_dicts()
         ]
 
-    @cached_property
-    def failed_files(self) -> list[dict[str, Any]]:
-        """Paths with the most failed look-ups."""
-        if not self.first:
-            return []
-        return lookups.failed_files(self.first.traced.look_ups, _SHOWN_FILES).to_dicts()
-
-    @property
-    def calls(self) -> list[tuple[str, int, int]]:
-        """Calls of a log without paths: name, count, failed."""
-        if self.first or not self.arms:
-            return []
-        table = (
-            self.arms[0]
-            .calls.group_by("call")
-            .agg(pl.sum("count"), failed=pl.col("count").filter(pl.col("error") != "").sum())
+    def calls(self) -> Table[Any]:
+        """Return the calls of a log without paths."""
+        rows: list[Any] = []
+        if self.arms and not self.first:
+            table = (
+                self.arms[0]
+                .calls.group_by("call")
+                .agg(pl.sum("count"), failed=pl.col("count").filter(pl.col("error") != "").sum())
+            )
+            rows = table.sort("count", "call", descending=[True, False]).rows()
+        columns = (
+            Column[Any]("call", "Call"),
+            _count("count", "Calls"),
+            _count("failed", "Failed"),
         )
-        return list(table.sort("count", "call", descending=[True, False]).iter_rows())
+        return Table("System calls", by_position(*columns), rows)
 
-    def charts(self) -> list[Part]:
+    def charts(self) -> list[Part[Any]]:
         """Return look-ups by area, by search-path entry, and over time."""
         if not self.first:
             return []
         parts = [self._entry_chart(), self._area_chart(), self._timeline()]
         return [part for part in parts if not part.is_empty]
 
-    def _area_chart(self) -> Part:
+    def _area_chart(self) -> Part[Any]:
         shared = [
             (row["area"], arm.arm.name, row["total"], row["failed"])
             for arm in self._with_paths
@@ -267,33 +285,36 @@ class LookUps(Section):
             for area, arm, total, failed in shared
         ]
         return Part(
-            "lookups-by-area",
             "Look-ups by storage area",
-            "Look-ups on shared storage: open, stat, access, readlink and execute.",
-            charts.by_area(drawn),
-            ("area", "arm", "total", "failed"),
+            by_position(
+                Column("area", "Storage area"),
+                Column("arm", "Arm"),
+                _count("total", "Look-ups"),
+                _count("failed", "Failed"),
+            ),
             shared,
-            ("look-ups", "failed"),
-            [(name, (f"{total:,}", f"{failed:,}")) for name, total, failed in drawn],
-            is_empty=not drawn,
+            "lookups-by-area",
+            charts.by_area(drawn),
+            about="Look-ups on shared storage: open, stat, access, readlink and execute.",
         )
 
-    def _entry_chart(self) -> Part:
+    def _entry_chart(self) -> Part[Any]:
         drawn = self.entries[:_DRAWN_ENTRIES]
         rows = [(row["entry"], row["wasted"], row["wasted_open"]) for row in drawn]
         return Part(
-            "search-path-entries",
             "Wasted look-ups by search-path entry",
-            "Failed look-ups of names that were found in another entry.",
-            charts.by_entry(rows),
-            ("entry", "wasted", "wasted_open"),
+            by_position(
+                Column("entry", "Entry"),
+                _count("wasted", "Wasted look-ups"),
+                _count("wasted_open", "Opens"),
+            ),
             rows,
-            ("wasted look-ups", "opens"),
-            [(entry, (f"{wasted:,}", f"{opens:,}")) for entry, wasted, opens in rows],
-            is_empty=not rows,
+            "search-path-entries",
+            charts.by_entry(rows),
+            about="Failed look-ups of names that were found in another entry.",
         )
 
-    def _timeline(self) -> Part:
+    def _timeline(self) -> Part[Any]:
         windows = [
             (arm, frame)
             for arm in self._with_paths
@@ -311,62 +332,71 @@ class LookUps(Section):
             for second, ok, failed in frame.iter_rows()
         ]
         return Part(
-            "lookups-over-time",
             "Look-ups over time",
-            f"Per second, in intervals of {width_s:,} s, of the first run of each arm.",
-            charts.over_time(frames, width_s),
-            ("arm", "second", "found", "failed"),
+            by_position(
+                Column("arm", "Arm"),
+                _count("second", "Time", "s"),
+                _count("found", "Found"),
+                _count("failed", "Failed"),
+            ),
             rows,
-            ("time in s", "found", "failed"),
-            [
-                (name, (f"{second:,}", f"{ok:,}", f"{failed:,}"))
-                for name, second, ok, failed in rows
-            ],
-            is_empty=not rows,
+            "lookups-over-time",
+            charts.over_time(frames, width_s),
+            about=f"Per second, in intervals of {width_s:,} s, of the first run of each arm.",
         )
 
-    def tables(self) -> dict[str, Export]:
-        """Return the exports of the tables."""
+    def tables(self) -> dict[str, Table[Any]]:
+        """Return the tables: with other arms in their exports."""
+        if not self.first:
+            return {}
+        others = [
+            _count(arm.arm.name, f"Wasted, {arm.arm.name}", value=_other(number))
+            for number, arm in enumerate(self._with_paths[1:])
+        ]
+        failed = lookups.failed_files(self.first.traced.look_ups, _SHOWN_FILES).to_dicts()
         return {
-            "areas": Export("Look-ups by storage area", ("arm", *_AREA_COLUMNS), self._area_rows()),
-            "entries": Export(
-                "Search-path entries", ("arm", *_ENTRY_COLUMNS), self._rows("entries")
+            "areas": self._areas(),
+            "entries": Table(
+                "Search-path entries",
+                (*_ENTRIES, *others),
+                self.entries,
+                about="Directories that were searched without success for names found in another "
+                f"one. Arm: {self.first.arm.name}.",
+                exported=(
+                    ("arm", *_ENTRY_COLUMNS),
+                    self._rows(lambda arm: arm.searches.entries.select(_ENTRY_COLUMNS)),
+                ),
             ),
-            "names": Export(
-                "Names by wasted look-ups", ("arm", *_CHAIN_COLUMNS), self._rows("names")
+            "names": Table(
+                "Names by wasted look-ups",
+                (),
+                self.names,
+                exported=(
+                    ("arm", *_CHAIN_COLUMNS),
+                    self._rows(lambda arm: search_paths.chains(arm.searches, _EXPORTED)),
+                ),
             ),
-            "failed-files": Export(
-                "Files by failed look-ups", ("arm", *_FILE_COLUMNS), self._rows("files")
+            "failed-files": Table(
+                "Files by failed look-ups",
+                _FILES,
+                failed,
+                is_folded=True,
+                exported=(
+                    ("arm", *_FILE_COLUMNS),
+                    self._rows(
+                        lambda arm: lookups.failed_files(arm.look_ups, _EXPORTED).select(
+                            _FILE_COLUMNS
+                        )
+                    ),
+                ),
             ),
-            "opened-files": Export("Opened files", ("arm", "path"), self._opened_rows()),
+            "opened-files": self._files(),
         }
 
-    @property
-    def export_urls(self) -> dict[str, str]:
-        """Addresses of the exports by name, with underscores."""
-        return {name.replace("-", "_"): self.page.export_url(self, name) for name in self.tables()}
-
-    def _area_rows(self) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, table: Callable[[TracedArm], pl.DataFrame]) -> Iterator[tuple[Any, ...]]:
         for arm in self._with_paths:
-            for row in arm.traced.areas.select(_AREA_COLUMNS).iter_rows():
+            for row in table(arm.traced).iter_rows():
                 yield arm.arm.name, *row
-
-    def _rows(self, table: str) -> Iterator[tuple[Any, ...]]:
-        for arm in self._with_paths:
-            traced = arm.traced
-            if table == "entries":
-                frame = traced.searches.entries.select(_ENTRY_COLUMNS)
-            elif table == "names":
-                frame = search_paths.chains(traced.searches, _EXPORTED)
-            else:
-                frame = lookups.failed_files(traced.look_ups, _EXPORTED).select(_FILE_COLUMNS)
-            for row in frame.iter_rows():
-                yield arm.arm.name, *row
-
-    def _opened_rows(self) -> Iterator[tuple[str, str]]:
-        for arm in self._with_paths:
-            for path in arm.opened.to_list():
-                yield arm.arm.name, path
 
 
 def _width_s(durations_s: list[int]) -> int:
@@ -381,3 +411,61 @@ def _all_kinds(timeline: pl.DataFrame, width_s: int) -> pl.DataFrame:
     end = max(sums["second"].to_list(), default=-width_s) + width_s
     seconds = pl.DataFrame({"second": range(0, end, width_s)}, {"second": pl.Int64})
     return seconds.join(sums, "second", "left").fill_null(0).sort("second")
+
+
+def _count(
+    name: str, title: str, unit: str = "", value: str | Callable[[Any], Any] = ""
+) -> Column[Any]:
+    return Column(name, title, value, unit)
+
+
+def _other(number: int) -> Callable[[dict[str, Any]], int]:
+    return lambda row: row["others"][number]
+
+
+def _advice(row: dict[str, Any]) -> str:
+    if row["is_proposed"]:
+        variables = " and ".join(row["variables"])
+        return format_html("<strong>remove</strong>{}", variables and f" from {variables}")
+    if not row["needed"]:
+        return ""
+    example, more = row["examples"][0], row["needed"] - 1
+    return f"keep: {example} {f'and {more:,} more are' if more else 'is'} only there"
+
+
+_AREAS: tuple[Column[AreaRow], ...] = (
+    Column("area", "Storage area"),
+    Column("arm", "Arm", lambda row: show.arm(row.arm.arm.name, row.arm.look)),
+    *(
+        Column(f"{kind}_{end}", f"{title} {end}", f"counts__{kind}_{end}", "")
+        for kind, title in (("open", "Open"), ("stat", "Stat"), ("other", "Others"))
+        for end in ("ok", "failed")
+    ),
+    Column(
+        "duration_s", "Time", lambda row: row.counts["duration_s"] or None, "", form=show.seconds
+    ),
+    Column(
+        "ratio",
+        "Ratio",
+        unit="",
+        about="Look-ups per run, relative to the first arm",
+    ),
+)
+_ENTRIES: tuple[Column[dict[str, Any]], ...] = (
+    Column("entry", "Entry", form=show.code, note=lambda row: row["area"], css="wrap"),
+    Column("advice", "Advice", _advice, css="wrap"),
+    _count("wasted", "Wasted look-ups"),
+    _count("wasted_open", "Opens among them"),
+    _count("names", "Names"),
+    _count("found", "Found"),
+    Column(
+        "duration_s", "Time wasted", lambda row: row["duration_s"] or None, "", form=show.seconds
+    ),
+)
+_FILES: tuple[Column[dict[str, Any]], ...] = (
+    Column("path", "Path", form=show.code, css="wrap"),
+    Column("area", "Storage area"),
+    Column("error", "Error"),
+    _count("failed", "Failed"),
+    _count("open", "Opens among them"),
+)

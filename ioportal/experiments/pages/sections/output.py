@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import polars as pl
 from django.db.models import Exists, Max, OuterRef
 
 from collectors.tables import PAIR_TRANSFERS
-from ioportal.core.formatting import decimal_bytes, percent, significant, with_unit
+from ioportal.core.formatting import decimal_bytes, percent, with_unit
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis import placement, stragglers
 from ioportal.experiments.analysis.bursts import SLOW
@@ -24,9 +25,10 @@ from ioportal.jobs.analysis.comparison.results import SHARES
 from ioportal.jobs.cache import cached
 from ioportal.telemetry.copy import read_rows
 from ioportal.web.common.parts import Part
+from ioportal.web.common.tables import Column, by_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ioportal.experiments.analysis.placement import Imbalance
     from ioportal.experiments.analysis.stragglers import Persistence, Skill
@@ -38,6 +40,7 @@ MOST_TRANSFERS = 500_000  # analysed: the first of a run
 _COLUMNS = {name: kind for name, kind in PAIR_TRANSFERS.columns.items() if name != "line"}
 _RATE = Unit.BYTES_PER_SECOND
 _BOX = ("p5", "p25", "p50", "p75", "p95")
+_BOX_TITLES = {"size": "Size", "n": "n", **{name: name for name in _BOX}}
 _STATE_TITLES = {"target": "slow targets", "client": "fast nodes"}
 _MINUTE_S = 60
 _MOST_TARGETS = 10  # named
@@ -227,7 +230,7 @@ class OutputPerformance(Section):
             else:
                 yield f"{each.size}: no relation of distance and bandwidth is visible {text}."
 
-    def charts(self) -> list[Part]:
+    def charts(self) -> list[Part[Any]]:
         """Return all charts; none without bursts."""
         if self.refusal:
             return []
@@ -250,7 +253,7 @@ class OutputPerformance(Section):
         starts = self._analysis.bursts["start_s"]
         return ((starts - starts.min()) / _MINUTE_S).to_list()
 
-    def _bandwidth_chart(self) -> Part:
+    def _bandwidth_chart(self) -> Part[Any]:
         names = ("aggregate_bytes_per_s", "delivered_bytes_per_s")
         return self._burst_chart(
             "output-bandwidth",
@@ -261,7 +264,7 @@ class OutputPerformance(Section):
             dict(zip(("aggregate", "delivered"), names, strict=True)),
         )
 
-    def _share_chart(self) -> Part:
+    def _share_chart(self) -> Part[Any]:
         return self._burst_chart(
             "output-stragglers",
             "Stragglers and effective aggregate bandwidth of bursts",
@@ -272,123 +275,122 @@ class OutputPerformance(Section):
 
     def _burst_chart(
         self, name: str, title: str, about: str, unit: Unit, columns: dict[str, str]
-    ) -> Part:
+    ) -> Part[Any]:
         each = self._analysis.bursts
         minutes = self._minutes()
         quantity = "Bandwidth" if unit is _RATE else "Share"
         lines = [(label, each[column].to_list()) for label, column in columns.items()]
         rows = each.select("burst", "size", "start_s", *columns.values()).rows()
+        first_s = each["start_s"].min()
         return Part(
-            name,
             title,
-            about,
-            output.over_time((quantity, str(unit)), minutes, lines),
-            ("burst", "size", "start_s", *columns.values()),
+            by_position(
+                Column("burst", "Burst", form=lambda burst: f"{burst + 1:,}"),
+                Column("size", "Size"),
+                Column(
+                    "start_s",
+                    "Start",
+                    unit="min",
+                    form=lambda start_s: f"{(start_s - first_s) / _MINUTE_S:.1f}",
+                ),
+                *(Column(each, label.capitalize(), unit=unit) for label, each in columns.items()),
+            ),
             rows,
-            ("Size", "Start", *(label.capitalize() for label in columns)),
-            [
-                (
-                    f"{burst + 1:,}",
-                    (size, f"{minute:.1f} min", *(with_unit(value, unit) for value in values)),
-                )
-                for (burst, size, _, *values), minute in zip(rows, minutes, strict=True)
-            ],
+            name,
+            output.over_time((quantity, str(unit)), minutes, lines),
+            about=about,
         )
 
-    def _score_chart(self) -> Part:
+    def _score_chart(self) -> Part[Any]:
         pair, lag = (self._analysis.scores[name] for name in SCORES)
         percents = range(SHARES)
+        rows = list(zip(percents, pair, lag, strict=True))
+        columns = by_position(
+            Column("percentile", "Percentile"),
+            Column("pair_effective", "Pair effective", unit=""),
+            Column("lag_effective", "Lag effective", unit=""),
+        )
         return Part(
-            "output-scores",
             "Effective bandwidth of transfers",
-            "Relative to the peak: the highest bandwidth of a target in any burst. Shaded: "
-            "the band from 0.4 to 0.9.",
+            columns,
+            [rows[at] for at in (1, 5, 10, 25, 50, 75, 90, 95, 99)],
+            "output-scores",
             output.scores(pair, lag),
-            ("percentile", "pair_effective", "lag_effective"),
-            list(zip(percents, pair, lag, strict=True)),
-            ("Pair effective", "Lag effective"),
-            [
-                (f"p{at}", (significant(pair[at]), significant(lag[at])))
-                for at in (1, 5, 10, 25, 50, 75, 90, 95, 99)
-            ],
+            about="Relative to the peak: the highest bandwidth of a target in any burst. Shaded: "
+            "the band from 0.4 to 0.9.",
+            exported=([column.name for column in columns], rows),
         )
 
-    def _survival_chart(self) -> Part:
+    def _survival_chart(self) -> Part[Any]:
         rows = [
             (title, time, share)
             for title, each in self._persistence()
             for time, share in zip(each.times_s, each.lasting, strict=True)
         ]
         limits = stragglers.RECOVERY_S
-        return Part(
-            "output-persistence",
-            "How long slow targets and fast nodes last",
-            f"Slow: more than {SLOW:g} times the median time of the burst; fast: less than 0.8 "
-            "times. Episodes at the end of the series are censored (Kaplan-Meier).",
-            output.survival(self._persistence()),
-            ("state", "seconds", "share_lasting_longer"),
-            rows,
-            (
-                "Episodes",
-                "Unfinished",
-                *(f"Ended within {limit / _MINUTE_S:g} min" for limit in limits),
-            ),
-            [
-                (
-                    title,
-                    (
-                        f"{each.episodes:,}",
-                        f"{each.unfinished:,}",
-                        *(_share_text(each.ended[limit]) for limit in limits),
-                    ),
+        columns: tuple[Column[tuple[str, Persistence]], ...] = (
+            Column("state", "State", itemgetter(0)),
+            Column("episodes", "Episodes", lambda row: row[1].episodes, ""),
+            Column("unfinished", "Unfinished", lambda row: row[1].unfinished, ""),
+            *(
+                Column(
+                    f"within_{limit}",
+                    f"Ended within {limit / _MINUTE_S:g} min",
+                    _ended_within(limit),
+                    "",
                 )
-                for title, each in self._persistence()
-            ],
-            is_empty=not rows,
+                for limit in limits
+            ),
+        )
+        return Part(
+            "How long slow targets and fast nodes last",
+            columns,
+            self._persistence(),
+            "output-persistence",
+            output.survival(self._persistence()),
+            has_figure=bool(rows),
+            about=f"Slow: more than {SLOW:g} times the median time of the burst; fast: less than "
+            "0.8 times. Episodes at the end of the series are censored (Kaplan-Meier).",
+            exported=(("state", "seconds", "share_lasting_longer"), rows),
         )
 
-    def _skill_chart(self) -> Part:
+    def _skill_chart(self) -> Part[Any]:
         named = [
             (f"avoid slow {name}s", skills)
             for name, skills in self._analysis.skills.items()
             if skills
         ]
         listed = [(title, skill) for title, skills in named for skill in skills]
+        columns: tuple[Column[tuple[str, Skill]], ...] = (
+            Column("strategy", "Strategy", itemgetter(0)),
+            Column(
+                "lag_s", "Age", lambda row: row[1].lag_s, "min", cell=lambda row: _minutes(row[1])
+            ),
+            Column("states", "States", lambda row: row[1].pairs, ""),
+            Column("base", "Slow", lambda row: row[1].base, Unit.SHARE),
+            Column("after_slow", "Slow after slow", lambda row: row[1].after_slow, Unit.SHARE),
+            Column(
+                "skill",
+                "Skill",
+                lambda row: row[1].skill.value,
+                "",
+                cell=lambda row: _skill_text(row[1].skill),
+            ),
+            Column("low", "", lambda row: row[1].skill.low),
+            Column("high", "", lambda row: row[1].skill.high),
+        )
         return Part(
-            "output-prediction",
             "Does the past predict?",
-            "Skill: share of the stragglers that are avoided with those that were slow some "
+            columns,
+            listed,
+            "output-prediction",
+            output.skill(named),
+            about="Skill: share of the stragglers that are avoided with those that were slow some "
             "minutes ago, beyond chance. 0: no information. 95 % intervals resample targets or "
             "clients.",
-            output.skill(named),
-            ("strategy", "lag_s", "states", "base", "after_slow", "skill", "low", "high"),
-            [
-                (
-                    *(title, skill.lag_s, skill.pairs, skill.base, skill.after_slow),
-                    *(skill.skill.value, skill.skill.low, skill.skill.high),
-                )
-                for title, skill in listed
-            ],
-            ("Age", "States", "Slow", "Slow after slow", "Skill"),
-            [
-                (
-                    title,
-                    (
-                        f"{_minutes(skill)} min",
-                        f"{skill.pairs:,}",
-                        f"{percent(skill.base)} %",
-                        "\N{EN DASH}"
-                        if skill.after_slow is None
-                        else f"{percent(skill.after_slow)} %",
-                        _skill_text(skill.skill),
-                    ),
-                )
-                for title, skill in listed
-            ],
-            is_empty=not listed,
         )
 
-    def _heat_map(self) -> Part:
+    def _heat_map(self) -> Part[Any]:
         drawn = self._analysis.heat_map
         rows = [
             (client, target, value)
@@ -397,12 +399,16 @@ class OutputPerformance(Section):
             if value is not None
         ]
         slowest = sorted(rows, key=lambda row: row[2])[:_MOST_TARGETS]
+        columns = by_position(
+            Column("client", "Client"),
+            Column("target", "Target"),
+            Column("relative_bandwidth", "Relative bandwidth", unit="", form="{:.2f}".format),
+        )
         return Part(
-            "output-pairs",
             "Bandwidth of clients with targets",
-            "Median of the bandwidth relative to the median of the burst. A dark column is a slow "
-            "target, a dark row a slow client. Of many clients or targets, neighbours are joined "
-            "(+2: with the next two).",
+            columns,
+            slowest,
+            "output-pairs",
             heat.figure(
                 ("Client", "Target"),
                 drawn.clients,
@@ -411,13 +417,13 @@ class OutputPerformance(Section):
                 quantity=("Relative bandwidth", ".2f"),
                 bounds=_HEAT,
             ),
-            ("client", "target", "relative_bandwidth"),
-            rows,
-            ("Target", "Relative bandwidth"),
-            [(client, (target, f"{value:.2f}")) for client, target, value in slowest],
+            about="Median of the bandwidth relative to the median of the burst. A dark column is a "
+            "slow target, a dark row a slow client. Of many clients or targets, neighbours are "
+            "joined (+2: with the next two).",
+            exported=([column.name for column in columns], rows),
         )
 
-    def _clients_chart(self) -> Part:
+    def _clients_chart(self) -> Part[Any]:
         table = self._analysis.by_clients
         rows = table.rows(named=True)
         return _box_part(
@@ -430,7 +436,7 @@ class OutputPerformance(Section):
             header=("size", "clients", "n", *_BOX, "per_client"),
         )
 
-    def _distance_chart(self) -> Part:
+    def _distance_chart(self) -> Part[Any]:
         named = [
             (f"{row['low']:.3g} to {row['high']:.3g}", each.size, {**row, "size": each.size})
             for each in self._analysis.localities
@@ -455,12 +461,25 @@ def _box_part(
     quantity: tuple[str, Unit],
     named: Sequence[tuple[str, str, dict[str, Any]]],
     header: Sequence[str],
-) -> Part:
+) -> Part[Any]:
     label, unit = quantity
+    columns: tuple[Column[tuple[str, str, dict[str, Any]]], ...] = (
+        Column("", label, itemgetter(0)),
+        *(
+            Column(
+                each,
+                _BOX_TITLES.get(each, ""),
+                _of_box(each),
+                unit if each in _BOX else None if each == "size" else "",
+            )
+            for each in header
+        ),
+    )
     return Part(
-        name,
         title,
-        about,
+        columns,
+        named,
+        name,
         boxes.figure(
             (label, str(unit)),
             [
@@ -468,41 +487,35 @@ def _box_part(
                 for text, size, row in named
             ],
         ),
-        header,
-        [tuple(row[column] for column in header) for _, _, row in named],
-        ("Size", "n", *_BOX),
-        [
-            (text, (size, f"{row['n']:,}", *(with_unit(row[each], unit) for each in _BOX)))
-            for text, size, row in named
-        ],
+        about=about,
     )
 
 
-def _target_chart(imbalance: Imbalance) -> Part:
+def _of_box(name: str) -> Callable[[tuple[str, str, dict[str, Any]]], Any]:
+    return lambda row: row[2][name]
+
+
+def _ended_within(limit: float) -> Callable[[tuple[str, Persistence]], str]:
+    return lambda row: _share_text(row[1].ended[limit])
+
+
+def _target_chart(imbalance: Imbalance) -> Part[Any]:
     table = imbalance.targets
-    header = ("target", "transfers", "bytes", "share", "straggler_share", "bandwidth_bytes_per_s")
-    rows = table.select(header).rows()
+    columns = by_position(
+        Column("target", "Target"),
+        Column("transfers", "Transfers", unit=""),
+        Column("bytes", "Bytes", unit=Unit.BYTES),
+        Column("share", "Share", unit=Unit.SHARE),
+        Column("straggler_share", "Stragglers", unit=Unit.SHARE),
+        Column("bandwidth_bytes_per_s", "Median bandwidth", unit=_RATE),
+    )
     return Part(
-        "output-targets",
         "Bytes by target",
-        f"Sorted by bytes; the line is their mean. Gini coefficient {imbalance.gini:.2f}.",
+        columns,
+        table.select(column.name for column in columns).rows(),
+        "output-targets",
         output.targets(table, float(table["bytes"].to_numpy().mean())),
-        header,
-        rows,
-        ("Transfers", "Bytes", "Share", "Stragglers", "Median bandwidth"),
-        [
-            (
-                target,
-                (
-                    f"{transfers:,}",
-                    decimal_bytes(size),
-                    f"{percent(share)} %",
-                    f"{percent(slow)} %",
-                    with_unit(bandwidth, _RATE),
-                ),
-            )
-            for target, transfers, size, share, slow, bandwidth in rows
-        ],
+        about=f"Sorted by bytes; the line is their mean. Gini coefficient {imbalance.gini:.2f}.",
     )
 
 

@@ -11,18 +11,18 @@ from django.db.models import Count, F
 
 from collectors.tables import PROCESS_LEVELS, PROCESS_SAMPLES, PROCESS_TOTALS
 from ioportal.core.charts.arms import MOST_ARMS
-from ioportal.core.formatting import UNKNOWN, decimal_bytes, human, significant
+from ioportal.core.formatting import decimal_bytes
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis.process_samples import CORES, Totals, curves, totals
 from ioportal.experiments.charts.process_samples import over_run
 from ioportal.experiments.models import ProcessSample
-from ioportal.experiments.pages.sections.section import Export, Section
+from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
 from ioportal.web.common.requests import other_parameters
+from ioportal.web.common.tables import Column, Table, by_position
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from ioportal.experiments.models import Run
 
 PARAMETER = "samples"  # of the URL: the key of a run; repeated
@@ -61,20 +61,6 @@ class Sampled:
     run: Run
     curves: pl.DataFrame
     totals: Totals
-
-    @property
-    def cells(self) -> list[str]:
-        """Samples, length, memory, swap, cores, and bytes read and written."""
-        highest, sums = self.totals.highest, self.totals.totals
-        return [
-            f"{self.totals.samples:,}",
-            human(self.totals.seconds, Unit.SECONDS),
-            _bytes(highest["rss_bytes"]),
-            _bytes(highest["swap_bytes"]),
-            UNKNOWN if self.totals.cores is None else significant(self.totals.cores),
-            _bytes(sums["read_bytes"]),
-            _bytes(sums["write_bytes"]),
-        ]
 
 
 class ProcessSamples(Section):
@@ -156,7 +142,7 @@ class ProcessSamples(Section):
                 )
         return found
 
-    def charts(self) -> list[Part]:
+    def charts(self) -> list[Part[Any]]:
         """Return a chart per quantity that a shown run has."""
         return [self._chart(quantity) for quantity in QUANTITIES if self._is_drawn(quantity)]
 
@@ -166,7 +152,7 @@ class ProcessSamples(Section):
             return any(bool((column > 0).any()) for column in columns)
         return any(column.len() for column in columns)
 
-    def _chart(self, quantity: Quantity) -> Part:
+    def _chart(self, quantity: Quantity) -> Part[Any]:
         runs = [(each.run.name, look, each.curves) for look, each in enumerate(self.shown)]
         rows = [
             (name, elapsed_s, value)
@@ -174,39 +160,45 @@ class ProcessSamples(Section):
             for elapsed_s, value in frame.select("elapsed_s", quantity.column).iter_rows()
         ]
         return Part(
-            f"samples-{quantity.column.replace('_', '-')}",
             quantity.title,
-            f"{quantity.about} By the time since the start of the run.",
-            over_run(quantity.title, quantity.unit, runs, quantity.column),
-            ("run", "elapsed_s", quantity.column),
+            by_position(
+                Column("run", "Run"),
+                Column("elapsed_s", "Time since start", unit="s", form=show.whole),
+                Column(quantity.column, quantity.title, unit=quantity.unit),
+            ),
             rows,
-            ("Time since start (s)", f"{quantity.title} ({quantity.unit})"),
-            [(name, [f"{at:,.0f}", _number(value)]) for name, at, value in rows],
+            f"samples-{quantity.column.replace('_', '-')}",
+            over_run(quantity.title, quantity.unit, runs, quantity.column),
+            about=f"{quantity.about} By the time since the start of the run.",
         )
 
-    def tables(self) -> dict[str, Export]:
+    def tables(self) -> dict[str, Table[Any]]:
         """Return the totals of the shown runs."""
-        header = ("run", "arm", "samples", "seconds", CORES, *PROCESS_LEVELS, *PROCESS_TOTALS)
-        return {"totals": Export("Totals of processes", header, self._rows())}
-
-    @property
-    def totals_url(self) -> str:
-        """The address of the export of totals."""
-        return self.page.export_url(self, "totals")
-
-    def _rows(self) -> Iterator[Sequence[Any]]:
-        for each in self.shown:
-            yield (
-                *(each.run.name, each.run.arm.name, each.totals.samples, each.totals.seconds),
-                each.totals.cores,
-                *(each.totals.highest[name] for name in PROCESS_LEVELS),
-                *(each.totals.totals[name] for name in PROCESS_TOTALS),
-            )
-
-
-def _bytes(value: float | None) -> str:
-    return UNKNOWN if value is None else decimal_bytes(value)
+        looks = {each.run.pk: look for look, each in enumerate(self.shown, 1)}
+        columns: tuple[Column[Sampled], ...] = (
+            Column("run", "Run", "run__name"),
+            Column(
+                "arm",
+                "Arm",
+                "run__arm__name",
+                cell=lambda each: show.arm(each.run.arm.name, looks[each.run.pk]),
+            ),
+            Column("samples", "Samples", "totals__samples", ""),
+            Column("seconds", "Length", "totals__seconds", Unit.SECONDS),
+            Column(CORES, "Mean busy cores", "totals__cores", ""),
+            *(_total(name, "highest") for name in PROCESS_LEVELS),
+            *(_total(name, "totals") for name in PROCESS_TOTALS),
+        )
+        return {"totals": Table("Totals of processes", columns, self.shown)}
 
 
-def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else significant(value)
+_TITLES = {
+    "rss_bytes": "Peak memory",
+    "swap_bytes": "Peak swap",
+    "read_bytes": "Read",
+    "write_bytes": "Written",
+}
+
+
+def _total(name: str, kind: str) -> Column[Sampled]:
+    return Column(name, _TITLES.get(name, ""), f"totals__{kind}__{name}", Unit.BYTES)

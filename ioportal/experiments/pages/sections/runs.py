@@ -9,6 +9,8 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.urls import reverse
+from django.utils.safestring import SafeString
 
 from ioportal.changes.comparison_conclusions import by_change
 from ioportal.changes.comparison_sentences import sentence
@@ -17,10 +19,12 @@ from ioportal.core.formatting import significant
 from ioportal.experiments.analysis.run_metrics import run_metric
 from ioportal.experiments.models import Run
 from ioportal.experiments.pages.sections.run_figures import IOR_LABEL, is_of_ior
-from ioportal.experiments.pages.sections.section import Export, Section
+from ioportal.experiments.pages.sections.section import Section
 from ioportal.jobs.analysis.comparison.arms import Arm as ComparedArm
 from ioportal.jobs.analysis.comparison.comparing import compare
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE, MIN_RUNS, Scale, Verdict
+from ioportal.web.common.tables import Column, Table
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,8 +36,7 @@ if TYPE_CHECKING:
 _FEWEST_ARMS = 2
 _P = 1 - CONFIDENCE
 _SHOWN_RUNS = 100
-_HEADER = ("metric", "unit", "arm", "runs", "unknown", "median", "mean", "min", "max")
-_EFFECT = ("ratio", "low", "high", "p", "adjusted_p", "verdict", "conclusion")
+_OPEN_RUNS = 10
 
 
 @dataclass(frozen=True)
@@ -237,64 +240,86 @@ class Runs(Section):
         """Return the number of runs of each arm with which a change can be confirmed."""
         return next(n for n in count(MIN_RUNS) if self._least_p((n, n)) * tests <= _P)
 
-    @property
-    def listed(self) -> list[Run]:
-        """The first runs."""
-        return self.page.runs[:_SHOWN_RUNS]
-
-    @property
-    def more_runs(self) -> int:
-        """Number of runs that only the export has."""
-        return max(0, len(self.page.runs) - _SHOWN_RUNS)
-
-    def tables(self) -> dict[str, Export]:
+    def tables(self) -> dict[str, Table[Any]]:
         """Return the metrics by arm, and the list of runs."""
-        return {
-            "metrics": Export("Metrics by arm", (*_HEADER, *_EFFECT), self._metric_rows()),
-            "list": Export("Runs", self._list_header, self._list_rows()),
-        }
+        metrics = Table(
+            "Metrics by arm",
+            _METRICS,
+            [row for _, rows in self.table for row in rows],
+            is_grouped=True,
+            about="Runs are independent: tests compare them one by one. Ratios are of medians, to "
+            "the first arm.",
+        )
+        return {"metrics": metrics, "list": self._list()}
 
-    @property
-    def metrics_url(self) -> str:
-        """The address of the export of metrics by arm."""
-        return self.page.export_url(self, "metrics")
+    def _list(self) -> Table[Run]:
+        labels = sorted({name for run in self.page.runs for name in run.labels})
+        columns: tuple[Column[Run], ...] = (
+            Column(
+                "run",
+                "Run",
+                "name",
+                link=lambda run: reverse("run", args=[self.page.experiment.slug, run.pk]),
+            ),
+            Column("arm", "Arm", "arm__name"),
+            Column("state", "State", cell=lambda run: run.get_state_display() or "unknown"),
+            Column("started_at", "Start"),
+            Column("scale", "Scale", unit=""),
+            Column("events", "Events", unit=""),
+            Column(
+                "",
+                "Labels",
+                lambda run: ", ".join(f"{name}: {text}" for name, text in run.labels.items()),
+                css="wrap",
+            ),
+            *(_item("labels", name, f"label:{name}") for name in labels),
+            *(_item("metrics", metric.name, metric.name) for metric in _metrics(self.page.runs)),
+        )
+        runs = self.page.runs
+        return Table("All runs", columns, runs, most=_SHOWN_RUNS, is_folded=len(runs) > _OPEN_RUNS)
 
-    @property
-    def list_url(self) -> str:
-        """The address of the export of all runs."""
-        return self.page.export_url(self, "list")
 
-    def _metric_rows(self) -> Iterator[tuple[Any, ...]]:
-        for metric, rows in self.table:
-            for row in rows:
-                effect = row.effect
-                figures = row.figures or (None,) * 4
-                yield (
-                    *(metric.name, str(metric.unit), row.arm.name),
-                    *(int(row.values.size), row.unknown, *figures),
-                    *(
-                        (effect.estimate, effect.low, effect.high, effect.p, effect.adjusted_p)
-                        if effect
-                        else (None,) * 5
-                    ),
-                    *((str(effect.outcome), row.conclusion) if effect else (None, None)),
-                )
+def _item(field: str, key: str, name: str) -> Column[Run]:
+    return Column(name, "", lambda run: getattr(run, field).get(key))
 
-    @cached_property
-    def _label_names(self) -> list[str]:
-        return sorted({name for run in self.page.runs for name in run.labels})
 
-    @property
-    def _list_header(self) -> tuple[str, ...]:
-        names = (metric.name for metric in _metrics(self.page.runs))
-        labels = (f"label:{name}" for name in self._label_names)
-        return ("run", "arm", "state", "started_at", "scale", "events", *labels, *names)
+def _figure(number: int, name: str) -> Column[ArmRow]:
+    def value(row: ArmRow) -> float | None:
+        return row.figures[number] if row.figures else None
 
-    def _list_rows(self) -> Iterator[tuple[Any, ...]]:
-        metrics = _metrics(self.page.runs)
-        for run in self.page.runs:
-            yield (
-                *(run.name, run.arm.name, run.state, run.started_at, run.scale, run.events),
-                *(run.labels.get(name) for name in self._label_names),
-                *(run.metrics.get(metric.name) for metric in metrics),
-            )
+    return Column(
+        name,
+        name.capitalize(),
+        value,
+        "",
+        cell=lambda row: show.measure(value(row), row.metric.unit),
+    )
+
+
+_METRICS: tuple[Column[ArmRow], ...] = (
+    Column("metric", "Metric", "metric__name", cell=lambda row: row.metric.title),
+    Column("unit", "", lambda row: str(row.metric.unit)),
+    Column("arm", "Arm", "arm__name", cell=lambda row: show.arm(row.arm.name, row.look)),
+    Column("runs", "Runs", lambda row: int(row.values.size), ""),
+    Column("unknown", ""),
+    *(_figure(number, name) for number, name in enumerate(("median", "mean", "min", "max"))),
+    Column(
+        "ratio",
+        "Ratio",
+        "effect__estimate",
+        "(95 %)",
+        cell=lambda row: row.ratio or SafeString(""),
+    ),
+    Column("low", "", "effect__low"),
+    Column("high", "", "effect__high"),
+    Column("p", "", "effect__p"),
+    Column("adjusted_p", "", "effect__adjusted_p"),
+    Column("verdict", "", lambda row: str(row.effect.outcome) if row.effect else None),
+    Column(
+        "conclusion",
+        "Conclusion",
+        lambda row: row.conclusion if row.effect else None,
+        cell=lambda row: row.conclusion or "reference",
+        css="wrap",
+    ),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from ioportal.experiments.analysis.scaling import scaling
 from ioportal.experiments.charts import scaling as chart
 from ioportal.experiments.pages.sections.choices import choice, other_parameters
 from ioportal.experiments.pages.sections.run_figures import is_of_ior
-from ioportal.experiments.pages.sections.section import Export, Section
+from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
+from ioportal.web.common.tables import Column, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from ioportal.metrics import Metric
 
 _FEWEST_SCALES = 2
-_HEADER = ("arm", "nodes", "runs", "mean", "low", "high", "median", "unit")
-_GROWTH = ("arm", "constant", "factor", "exponent", "low", "high", "refusal")
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class ScalingTests(Section):
                     f"nodes: {with_unit(medians[run.scale or 0], self.metric.unit)})."
                 )
 
-    def charts(self) -> list[Part]:
+    def charts(self) -> list[Part[Any]]:
         """Return the values by scale."""
         series = [
             (
@@ -155,30 +155,34 @@ class ScalingTests(Section):
         metric = self.metric
         return [
             Part(
-                "scaling",
                 f"{metric.title} by number of nodes",
-                "Dots are single runs, crosses outliers. The line is the fit a + b n^c without "
-                "outliers, the band its 95 % interval.",
+                self._level_columns(),
+                [(arm.name, level) for arm in self.arms for level in arm.scaling.levels],
+                "scaling",
                 chart.figure((metric.title, str(metric.unit)), series),
-                _HEADER,
-                self._rows,
-                ("Nodes", "Runs", "Mean", "95 % interval", "Median"),
-                [
-                    (
-                        arm.name,
-                        (
-                            f"{level.scale:,g}",
-                            f"{level.count:,}",
-                            with_unit(level.mean, metric.unit),
-                            self._bounds(level),
-                            with_unit(level.median, metric.unit),
-                        ),
-                    )
-                    for arm in self.arms
-                    for level in arm.scaling.levels
-                ],
+                about="Dots are single runs, crosses outliers. The line is the fit a + b n^c "
+                "without outliers, the band its 95 % interval.",
             )
         ]
+
+    def _level_columns(self) -> tuple[Column[tuple[str, Level]], ...]:
+        unit = self.metric.unit
+        return (
+            Column("arm", "Arm", itemgetter(0)),
+            Column("nodes", "Nodes", lambda row: row[1].scale, "", form="{:,g}".format),
+            Column("runs", "Runs", lambda row: row[1].count, ""),
+            Column("mean", "Mean", lambda row: row[1].mean, unit),
+            Column(
+                "low",
+                "95 % interval",
+                lambda row: row[1].low,
+                "",
+                cell=lambda row: self._bounds(row[1]),
+            ),
+            Column("high", "", lambda row: row[1].high),
+            Column("median", "Median", lambda row: row[1].median, unit),
+            Column("unit", "", lambda _: str(unit)),
+        )
 
     def _bounds(self, level: Level) -> str:
         if level.low is None:
@@ -187,39 +191,26 @@ class ScalingTests(Section):
             f"{with_unit(level.low, self.metric.unit)} to {with_unit(level.high, self.metric.unit)}"
         )
 
-    @property
-    def _rows(self) -> list[tuple[Any, ...]]:
-        return [
-            (
-                *(arm.name, level.scale, level.count),
-                *(level.mean, level.low, level.high, level.median, str(self.metric.unit)),
-            )
-            for arm in self.arms
-            for level in arm.scaling.levels
-        ]
-
-    def tables(self) -> dict[str, Export]:
+    def tables(self) -> dict[str, Table[Any]]:
         """Return the fits."""
-        rows = []
-        for arm in self.arms:
-            growth = arm.scaling.growth
-            figures: tuple[float | None, ...] = (None,) * 5
-            if growth:
-                figures = (growth.constant, growth.factor, growth.exponent, growth.low, growth.high)
-            rows.append((arm.name, *figures, arm.scaling.refusal))
-        return {"growth": Export("Fitted growth a + b n^c", _GROWTH, rows)}
-
-    @property
-    def growth_url(self) -> str:
-        """The address of the export of the fits."""
-        return self.page.export_url(self, "growth")
-
-    @property
-    def growths(self) -> Iterator[tuple[str, Growth | None, str, str]]:
-        """Yield name, fit, interval of the exponent and refusal of each arm."""
-        for arm in self.arms:
-            growth = arm.scaling.growth
-            yield arm.name, growth, _interval(growth) if growth else "", arm.scaling.refusal
+        columns: tuple[Column[ArmScaling], ...] = (
+            Column("arm", "Arm", "name"),
+            Column("constant", "Constant a", "scaling__growth__constant", self.metric.unit),
+            Column("factor", "Factor b", "scaling__growth__factor", ""),
+            Column("exponent", "Exponent c", "scaling__growth__exponent", ""),
+            Column(
+                "low",
+                "Interval of the exponent",
+                "scaling__growth__low",
+                cell=lambda arm: (
+                    _interval(arm.scaling.growth) if arm.scaling.growth else arm.scaling.refusal
+                ),
+                css="wrap",
+            ),
+            Column("high", "", "scaling__growth__high"),
+            Column("refusal", "", "scaling__refusal"),
+        )
+        return {"growth": Table("Fitted growth a + b n^c", columns, self.arms)}
 
 
 def _comparison(growth: Growth) -> str:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ioportal.experiments.pages.page import ExperimentPage
     from ioportal.web.common.parts import Part
+    from ioportal.web.common.tables import Table
 
 
 _AT_HEAD = 3  # findings of each section
-
-
-@dataclass(frozen=True)
-class Export:
-    """Rows to download."""
-
-    title: str
-    header: Sequence[str]
-    rows: Iterable[Sequence[Any]]
 
 
 class Section(ABC):
@@ -63,19 +53,27 @@ class Section(ABC):
         return self.findings[_AT_HEAD:]
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Part[Any]]:
         """The charts, with the addresses of their exports."""
         return [part.at(self.page.export_url(self, part.name)) for part in self.charts()]
 
-    def charts(self) -> list[Part]:
+    def charts(self) -> list[Part[Any]]:
         """Return the charts; their names are unique in the page."""
         return []
 
-    def tables(self) -> dict[str, Export]:
-        """Return the exports of tables by name."""
+    def tables(self) -> dict[str, Table[Any]]:
+        """Return the tables by name."""
         return {}
 
-    def export(self, name: str) -> Part | Export | None:
+    @cached_property
+    def listed(self) -> dict[str, Table[Any]]:
+        """The tables, with the addresses of their exports; names have underscores."""
+        return {
+            name.replace("-", "_"): replace(table, exports_url=self.page.export_url(self, name))
+            for name, table in self.tables().items()
+        }
+
+    def export(self, name: str) -> Table[Any] | None:
         """Return the chart or table with a name."""
         table = self.tables().get(name)
         return table or next((part for part in self.parts if part.name == name), None)

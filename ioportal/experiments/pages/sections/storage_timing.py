@@ -12,7 +12,6 @@ from django.urls import reverse
 from ioportal.core.formatting import UNKNOWN, human, percent, significant
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis.storage_timing import (
-    COLUMNS,
     Counter,
     combined,
     comparison,
@@ -26,9 +25,10 @@ from ioportal.experiments.analysis.timing_observations import (
     observations,
 )
 from ioportal.experiments.charts import storage_timing as charts
-from ioportal.experiments.pages.sections.section import Export, Section
+from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
 from ioportal.web.common.requests import other_parameters
+from ioportal.web.common.tables import Column, Table, by_position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,26 +48,11 @@ _SHORT_S = 1  # shorter times are shown in ms
 class CounterRow:
     """A counter of an arm, with ratios to the first arm."""
 
+    key: tuple[str, str]  # subsystem and name of the counter
     name: str
     counter: Counter
     operations_ratio: float | None
     time_ratio: float | None
-
-    @property
-    def cells(self) -> list[str]:
-        """Operations, successes, MiB, and times in ms."""
-        return [
-            *(
-                UNKNOWN if value is None else f"{value:,.0f}"
-                for value in (self.counter.operations, self.counter.successes)
-            ),
-            UNKNOWN if self.counter.bytes is None else f"{self.counter.bytes / _MEBIBYTE:,.3f}",
-            *(
-                UNKNOWN if value is None else f"{_MS * value:,.6g}"
-                for value in (self.counter.total_s, self.counter.min_s, self.counter.max_s)
-            ),
-            *(ratio_text(ratio) for ratio in (self.operations_ratio, self.time_ratio)),
-        ]
 
 
 class StorageTiming(Section):
@@ -152,79 +137,64 @@ class StorageTiming(Section):
         return comparison(self.timings)
 
     @property
-    def figures(self) -> Iterator[tuple[Any, list[tuple[str, str]]]]:
-        """Yield each figure with a value and a ratio per arm."""
-        for row in self.rows:
-            texts = [figure_text(value, row.figure.unit) for value in row.values]
-            yield row.figure, list(zip(texts, map(ratio_text, row.ratios), strict=True))
-
-    @property
-    def counters(self) -> Iterator[tuple[str, list[CounterRow]]]:
-        """Yield each used counter with a row per arm."""
-        for subsystem, name in counter_keys(self.timings):
-            own = [each.counters.get((subsystem, name), Counter()) for each in self.timings]
+    def _counters(self) -> Iterator[CounterRow]:
+        """Yield a row per arm of each used counter."""
+        for key in counter_keys(self.timings):
+            own = [each.counters.get(key, Counter()) for each in self.timings]
             operations = ratios([each.operations for each in own])
             times = ratios([each.total_s for each in own])
-            yield (
-                f"{subsystem} {name}",
-                [
-                    CounterRow(each.name, counter, of_operations, of_time)
-                    for each, counter, of_operations, of_time in zip(
-                        self.timings, own, operations, times, strict=True
-                    )
-                ],
-            )
+            names = (each.name for each in self.timings)
+            for facts in zip(names, own, operations, times, strict=True):
+                yield CounterRow(key, *facts)
 
     @property
     def model_url(self) -> str:
         """The address of the model with these runs."""
         return f"{reverse('model')}?experiment={self.page.experiment.slug}"
 
-    def charts(self) -> list[Part]:
+    def charts(self) -> list[Part[Any]]:
         """Return the uses of the wall time."""
         shares = charts.time_shares(self.timings)
         names = [each.name for each in self.timings]
         return [
             Part(
-                "wall-time",
                 "Wall time by use",
-                "Share of the wall time. Reads: time inside reads of the protocol, the delay.",
-                charts.wall_time(self.timings),
-                ("arm", *charts.PARTS),
+                by_position(
+                    Column("arm", "Arm"),
+                    *(Column(name, name, unit=Unit.SHARE) for name in charts.PARTS),
+                ),
                 [(name, *row) for name, row in zip(names, shares, strict=True)],
-                charts.PARTS,
-                [
-                    (name, [_share_text(share) for share in row])
-                    for name, row in zip(names, shares, strict=True)
-                ],
-                is_empty=not any(share is not None for row in shares for share in row),
+                "wall-time",
+                charts.wall_time(self.timings),
+                has_figure=any(share is not None for row in shares for share in row),
+                about="Share of the wall time. Reads: time inside reads of the protocol, the "
+                "delay.",
             )
         ]
 
-    def tables(self) -> dict[str, Export]:
+    def tables(self) -> dict[str, Table[Any]]:
         """Return the derived figures and the counters."""
-        return {
-            "figures": Export(
-                "Derived figures",
+        hidden = f" {self.hidden:,} more in the CSV of runs." if self.hidden else ""
+        figures = Table(
+            "Derived figures",
+            (
+                Column[Any](
+                    "figure", "Figure", "figure__title", hint=lambda row: row.figure.formula
+                ),
+                *(_arm_column(number, each) for number, each in enumerate(self.timings)),
+            ),
+            self.rows,
+            about="Figures of the protocol that reads the bytes; layers above it are never added. "
+            f"CMSSW's megabytes have 2^20 bytes. Ratios are to {self.timings[0].name}.{hidden}",
+            exported=(
                 ("figure", "unit", "formula", "arm", "runs", "value", "ratio"),
                 self._figure_rows(),
             ),
-            "counters": Export(
-                "Storage counters",
-                ("subsystem", "counter", "arm", *COLUMNS, "operations_ratio", "time_ratio"),
-                self._counter_rows(),
-            ),
-        }
-
-    @property
-    def figures_url(self) -> str:
-        """The address of the export of derived figures."""
-        return self.page.export_url(self, "figures")
-
-    @property
-    def counters_url(self) -> str:
-        """The address of the export of counters."""
-        return self.page.export_url(self, "counters")
+        )
+        counters = Table(
+            "Storage counters", _COUNTERS, list(self._counters), is_grouped=True, is_folded=True
+        )
+        return {"figures": figures, "counters": counters}
 
     def _figure_rows(self) -> Iterator[Sequence[Any]]:
         for row in self.rows:
@@ -235,11 +205,21 @@ class StorageTiming(Section):
                     *(each.name, each.runs, value, ratio),
                 )
 
-    def _counter_rows(self) -> Iterator[Sequence[Any]]:
-        for key, (_, rows) in zip(counter_keys(self.timings), self.counters, strict=True):
-            for row in rows:
-                values = (getattr(row.counter, column) for column in COLUMNS)
-                yield (*key, row.name, *values, row.operations_ratio, row.time_ratio)
+
+def _arm_column(number: int, timing: Timing) -> Column[Row]:
+    facts = (timing.protocol, f"mean of {timing.runs:,}" if timing.runs > 1 else "")
+    return Column(
+        timing.name,
+        timing.name,
+        lambda row: figure_text(row.values[number], row.figure.unit),
+        ", ".join(filter(None, facts)),
+        note=lambda row: ratio_text(row.ratios[number]) if number else "",
+    )
+
+
+def _ms(name: str, title: str) -> Column[CounterRow]:
+    form = "{:,.6g}".format
+    return Column(name, title, f"counter__{name}", "ms", form=lambda time_s: form(_MS * time_s))
 
 
 def figure_text(value: float | None, unit: Unit) -> str:
@@ -276,3 +256,25 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
     Unit.SECONDS: _time,
     Unit.SHARE: _share_text,
 }
+
+
+_COUNTERS: tuple[Column[CounterRow], ...] = (
+    Column("", "Counter", lambda row: " ".join(row.key)),
+    Column("subsystem", "", lambda row: row.key[0]),
+    Column("counter", "", lambda row: row.key[1]),
+    Column("arm", "Arm", "name"),
+    Column("operations", "Operations", "counter__operations", "", form="{:,.0f}".format),
+    Column("successes", "Successful", "counter__successes", "", form="{:,.0f}".format),
+    Column(
+        "bytes",
+        "Bytes",
+        "counter__bytes",
+        "MiB",
+        form=lambda size: f"{size / _MEBIBYTE:,.3f}",
+    ),
+    _ms("total_s", "Time"),
+    _ms("min_s", "Min"),
+    _ms("max_s", "Max"),
+    Column("operations_ratio", "Ratio of operations", unit="", form=ratio_text),
+    Column("time_ratio", "Ratio of time", unit="", form=ratio_text),
+)

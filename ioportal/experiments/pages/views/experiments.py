@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from ioportal.core.visible_text import storable
 from ioportal.experiments.models import Experiment
 from ioportal.experiments.models.experiment import share_key
-from ioportal.experiments.pages.experiment_list import COLUMNS, ExperimentList
+from ioportal.experiments.pages.experiment_list import ExperimentList
 from ioportal.experiments.pages.forms import ArmsForm, ExperimentForm
 from ioportal.experiments.pages.page import ExperimentPage
 from ioportal.web.common import exports
@@ -29,7 +29,7 @@ def experiment_list(request: UserRequest) -> HttpResponseBase:
     """List experiments."""
     listed = ExperimentList(request.user, request.GET)
     if exports.requested_format(request):
-        return exports.response(request, "experiments", {}, COLUMNS, listed.rows)
+        return exports.response(request, "experiments", {}, *listed.table.export)
     context = {"section": "experiments", "listed": listed}
     return render(request, "experiments/list.html", context)
 
@@ -54,7 +54,7 @@ def export(request: UserRequest, slug: str, section: str, name: str) -> HttpResp
     if exported is None:
         raise Http404("No such chart or table.")
     about = {**page.about, "title": exported.title}
-    return exports.response(request, f"{slug}-{name}", about, exported.header, exported.rows)
+    return exports.response(request, f"{slug}-{name}", about, *exported.export)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
