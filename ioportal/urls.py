@@ -8,6 +8,7 @@ from django.urls import include, path
 urlpatterns = [
     path("api/", include("ioportal.api.urls")),  # first: it has the most requests
     path("", include("ioportal.web.urls")),
+    path("", include("ioportal.experiments.urls")),
     path("", include("ioportal.account.urls")),
     path("tour/", include("ioportal.demo.urls")),
     path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),

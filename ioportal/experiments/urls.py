@@ -1,0 +1,36 @@
+"""Addresses of experiments and of the what-if page."""
+
+from django.urls import path
+
+from ioportal.experiments.model_page import views as model_page
+from ioportal.experiments.pages.views import experiments, lookups, runs, uploads
+
+urlpatterns = [
+    path("experiments/", experiments.experiment_list, name="experiment_list"),
+    path("experiments/upload/", uploads.new, name="upload"),
+    path("experiments/uploads/<uuid:pk>/", uploads.upload, name="upload_state"),
+    path("experiments/uploads/<uuid:pk>/complete/", uploads.complete, name="upload_complete"),
+    path(
+        "experiments/uploads/<uuid:pk>/files/<int:file>/parts/<int:number>/",
+        uploads.part,
+        name="upload_part",
+    ),
+    path("experiments/shared/<str:key>/", experiments.shared, name="shared_experiment"),
+    path("experiments/<slug:slug>/", experiments.experiment, name="experiment"),
+    path("experiments/<slug:slug>/edit/", experiments.edit, name="edit_experiment"),
+    path("experiments/<slug:slug>/storage-areas/", lookups.edit, name="edit_lookups"),
+    path(
+        "experiments/<slug:slug>/exports/<slug:section>/<slug:name>/",
+        experiments.export,
+        name="experiment_export",
+    ),
+    path("experiments/<slug:slug>/runs/<int:pk>/", runs.run, name="run"),
+    path("experiments/<slug:slug>/runs/<int:pk>/edit/", runs.edit, name="edit_run"),
+    path("experiments/<slug:slug>/runs/<int:pk>/attach/", runs.attach, name="attach"),
+    path(
+        "experiments/<slug:slug>/runs/<int:pk>/attachments/<int:attachment>/",
+        runs.attachment,
+        name="attachment",
+    ),
+    path("model/", model_page.model, name="model"),
+]

@@ -1,9 +1,0 @@
-"""Addresses of the search."""
-
-from django.urls import path
-
-from ioportal.web.search import views
-
-urlpatterns = [
-    path("", views.search, name="search"),
-]
