@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, settings
 from schemathesis import checks
 
 from ioportal.api import tokens
-from ioportal.api.look_up.fields import EXAMPLE, FIELDS
-from ioportal.api.look_up.records import JOB_FIELDS, PANDA_FIELDS
+from ioportal.api.look_up.fields import EXAMPLE, FIELDS, JOB_FIELDS, PANDA_FIELDS
 from ioportal.api.urls import api
 from ioportal.core.throttling.counters import Limit
 from tests.properties import examples, is_deep

@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.api.look_up.records import JOB_FIELDS, PANDA_FIELDS
 from ioportal.jobs.analysis.quality import Grade
+from ioportal.load.job_exports import PANDA_COLUMNS
+
+JOB_COLUMNS = {
+    "jobname": "name",
+    "owner": "owner",
+    "project": "project",
+    "queue": "queue",
+    "jobstatus": "state",
+    "submittime": "submitted_at",
+    "starttime": "started_at",
+    "endtime": "ended_at",
+}
 
 _TEXT, _WHOLE, _NUMBER, _FLAG = (
     {"type": [kind, "null"]} for kind in ("string", "integer", "number", "boolean")
@@ -18,8 +29,8 @@ _MIX = {
     "propertyNames": {"enum": list(METADATA_OPERATIONS)},
     "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
 }
-_TABLE: dict[str, tuple[dict[str, Any], str, Any]] = {
-    # Of a PanDA job
+# Of a PanDA job, and of a batch job in a look-up by batch id: type, meaning and example.
+_OWN: dict[str, tuple[dict[str, Any], str, Any]] = {
     "pandaid": (_WHOLE, "PanDA id", 4012345678),
     "jeditaskid": (_WHOLE, "PanDA task", 10995522),
     "attemptnr": (_WHOLE, "attempt", 1),
@@ -45,13 +56,14 @@ _TABLE: dict[str, tuple[dict[str, Any], str, Any]] = {
     "maxpss_bytes": (_WHOLE, "largest proportional set size in bytes", 21474836480),
     "maxswap_bytes": (_WHOLE, "largest use of swap in bytes", 0),
     "transfertype": (_TEXT, "transfer type; empty: unknown", ""),
-    # Of a batch job in a look-up by batch id
     "jobname": (_TEXT, "name of the batch job", "atlas-pilot"),
     "owner": (_TEXT, "user of the batch job", "panda"),
     "project": (_TEXT, "project of the batch job", "CSC108"),
     "queue": (_TEXT, "queue of the batch system", "batch"),
     "submittime": (_TIME, "submission", "2017-08-18T11:02:10"),
-    # The figures of the batch job
+}
+# The figures of the batch job.
+FIGURES: dict[str, tuple[dict[str, Any], str, Any]] = {
     "cluster": (_TEXT, "cluster", "titan"),
     "simulated": (_FLAG, "whether the data is simulated", False),
     "batch_job": (_TEXT, "id of the batch job in accounting", "3567126"),
@@ -101,6 +113,9 @@ _TABLE: dict[str, tuple[dict[str, Any], str, Any]] = {
     "computedtime": (_TIME, "computation of the figures", "2017-08-18T13:45:30"),
     "url": (_TEXT, "page of the batch job", "https://io.example.org/jobs/1042/"),
 }
+PANDA_FIELDS = (*PANDA_COLUMNS, *FIGURES)
+JOB_FIELDS = ("batchid", *JOB_COLUMNS, *FIGURES)
+_TABLE = _OWN | FIGURES
 FIELDS: dict[str, dict[str, Any]] = {
     name: kind | {"description": text} for name, (kind, text, _) in _TABLE.items()
 }

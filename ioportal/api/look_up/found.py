@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Q
 
 from ioportal.api.look_up import records
+from ioportal.api.look_up.fields import JOB_FIELDS, PANDA_FIELDS
 from ioportal.api.look_up.query import CONDITIONS, IDS
 from ioportal.api.look_up.records import Viewer
 from ioportal.api.problems import invalid
@@ -38,7 +39,7 @@ def find(user: User, asked: LookUpQuery) -> Found:
     Raises:
         Problem: an unknown field.
     """
-    names = records.JOB_FIELDS if asked.is_of_batch_jobs else records.PANDA_FIELDS
+    names = JOB_FIELDS if asked.is_of_batch_jobs else PANDA_FIELDS
     if wrong := [name for name in asked.fields if name not in names]:
         raise invalid("fields", f"{wrong[0][:64]!r} is not one of {', '.join(names)}.")
     found = _batch_jobs(user, asked) if asked.is_of_batch_jobs else _panda_jobs(user, asked)

@@ -15,6 +15,7 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, Func, OuterRef, Subquery, TextField
 
 from collectors.tables import METADATA_OPERATIONS
+from ioportal.api.look_up.fields import FIGURES, JOB_COLUMNS
 from ioportal.core.postgres.compiled import Compiled, Parameter
 from ioportal.findings.models import Flag
 from ioportal.jobs.analysis.populations import coarse
@@ -73,16 +74,6 @@ def _with_texts(rows: QuerySet[Any, Any], columns: dict[str, str]) -> Any:
 
 _KB = 1000
 _PERCENT = 100
-_JOB_COLUMNS = {
-    "jobname": "name",
-    "owner": "owner",
-    "project": "project",
-    "queue": "queue",
-    "jobstatus": "state",
-    "submittime": "submitted_at",
-    "starttime": "started_at",
-    "endtime": "ended_at",
-}
 _STATISTICS = (
     "duration_s",
     "read_bytes",
@@ -101,46 +92,14 @@ _STATISTICS = (
 _EVIDENCE = ("impact_s", "impact_share", "impact_is_estimated")
 _JOB_LOADED = _loaded(
     *("pk", "batch_id", "array_index", "cluster__name", "cluster__simulated", "node_count"),
-    *_JOB_COLUMNS.values(),
+    *JOB_COLUMNS.values(),
     *(f"statistics__{name}" for name in _STATISTICS),
     *(f"evidence__{name}" for name in _EVIDENCE),
 )
 _PANDA_LOADED = _loaded(
     *PANDA_COLUMNS.values(), "batch_job_id", "cluster__name", "cluster__simulated"
 )
-BATCH_FIELDS = (
-    "cluster",
-    "simulated",
-    "batch_job",
-    "shared_batch",
-    "npandajobs",
-    "nodes",
-    "totrbytes",
-    "totwbytes",
-    "raterbytes",
-    "ratewbytes",
-    "bytes_unit",
-    "read_bytes",
-    "write_bytes",
-    "open_total",
-    "close_total",
-    "mdops_total",
-    "mdops_rate_max",
-    "mdops_rate_max_interval_s",
-    "mdt_share_max_pct",
-    "op_mix",
-    "impact_s",
-    "impact_is_estimated",
-    "mds_share_pct",
-    "flags",
-    "quality",
-    "bytes_quality",
-    "computedtime",
-    "url",
-)
-PANDA_FIELDS = (*PANDA_COLUMNS, *BATCH_FIELDS)
-JOB_FIELDS = ("batchid", *_JOB_COLUMNS, *BATCH_FIELDS)
-_NO_BATCH_JOB: dict[str, Any] = dict.fromkeys(BATCH_FIELDS) | {"flags": [], "shared_batch": False}
+_NO_BATCH_JOB: dict[str, Any] = dict.fromkeys(FIGURES) | {"flags": [], "shared_batch": False}
 
 
 def panda_rows(panda_jobs: WorkloadJobQuerySet) -> Any:
@@ -163,14 +122,14 @@ def of_panda_jobs(viewer: Viewer, jobs: Collection[dict[str, Any]]) -> list[dict
 def of_batch_jobs(viewer: Viewer, keys: Iterable[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the primary keys and records of batch jobs."""
     for key, (row, batch) in _batch_jobs(viewer, keys).items():
-        own = {name: row[_JOB_LOADED[column]] for name, column in _JOB_COLUMNS.items()}
+        own = {name: row[_JOB_LOADED[column]] for name, column in JOB_COLUMNS.items()}
         yield key, {"batchid": batch["batch_job"], **own, **batch}
 
 
 def _batch_jobs(
     viewer: Viewer, keys: Iterable[int]
 ) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the row and the fields `BATCH_FIELDS` of each batch job that a user may see."""
+    """Return the row and the fields `FIGURES` of each batch job that a user may see."""
     rows = _batch_rows(viewer).run(keys=list(keys))
     return {row["pk"]: (row, _fields(row, viewer)) for row in rows}
 
