@@ -24,7 +24,7 @@ _OTHERS = "SELECT datname FROM pg_database WHERE starts_with(datname, %s)"
 
 
 def name_of_template():
-    """Return the name of the database; make it, if there is none of today's migrations."""
+    """Return the name of the database; make it, unless it is there."""
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
         server.execute("SELECT pg_advisory_lock(%s)", [_LOCK])
         prefix = f"test_{server.info.dbname}_template_"
@@ -32,22 +32,24 @@ def name_of_template():
         if not server.execute(_COMPLETE, [name]).fetchone():
             for (other,) in server.execute(_OTHERS, [prefix]).fetchall():
                 _run(server, "DROP DATABASE {} WITH (FORCE)", other)
-            _run(server, "CREATE DATABASE {}", name)
-            _migrate(name)
-            # Complete. No worker of TimescaleDB may connect while it is copied.
-            _run(server, "ALTER DATABASE {} ALLOW_CONNECTIONS false", name)
+            new = f"{prefix}new"
+            _run(server, "CREATE DATABASE {}", new)
+            _migrate(new)
+            # No worker of TimescaleDB may connect while it is copied. Only a new name ends one.
+            _run(server, "ALTER DATABASE {} ALLOW_CONNECTIONS false", new)
+            _run(server, "ALTER DATABASE {} RENAME TO {}", new, name)
     return name
 
 
 def _digest(*versions):
     digest = hashlib.sha256("\n".join((django.__version__, *versions)).encode())
-    for path in sorted(PROJECT.glob("ioportal/**/migrations/*.*")):
+    for path in (Path(__file__), *sorted(PROJECT.glob("ioportal/**/migrations/*.*"))):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _run(server, statement, name):
-    server.execute(sql.SQL(statement).format(sql.Identifier(name)))
+def _run(server, statement, *names):
+    server.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
 
 def _migrate(name):
