@@ -6,11 +6,13 @@ import hashlib
 import secrets
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Self
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import DEFAULT_DB_ALIAS, models
 from django.db.models import Case, F, Q, Value, When
 
 from ioportal.core.postgres.compiled import Compiled, Parameter
@@ -144,7 +146,25 @@ class Token(models.Model):
 def _valid_by_digest() -> Compiled[Token]:
     tokens = Token.objects.all().valid(Parameter("now", models.DateTimeField()))
     digest = Parameter("digest", models.TextField())
-    return Compiled(tokens.select_related("source", "user").filter(digest=digest), prepare=True)
+    own, sources, users = _columns(Token), _columns(Source), _columns(get_user_model())
+    names = (*own, *(f"source__{name}" for name in sources), *(f"user__{name}" for name in users))
+
+    def token(row: tuple[Any, ...]) -> Token:
+        """Return the token of a row, with its source and user."""
+        values = iter(row)
+        made = Token.from_db(DEFAULT_DB_ALIAS, own, list(islice(values, len(own))))
+        source, user = list(islice(values, len(sources))), list(values)
+        made.source = Source.from_db(DEFAULT_DB_ALIAS, sources, source) if made.source_id else None
+        made.user = (
+            get_user_model().from_db(DEFAULT_DB_ALIAS, users, user) if made.user_id else None
+        )
+        return made
+
+    return Compiled(tokens.filter(digest=digest).values_list(*names), token, prepare=True)
+
+
+def _columns(model: type[models.Model]) -> list[str]:
+    return [field.attname for field in model._meta.concrete_fields]  # noqa: SLF001  (documented)
 
 
 def _digest(secret: str) -> str:

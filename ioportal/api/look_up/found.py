@@ -13,7 +13,6 @@ from ioportal.api.look_up.fields import JOB_FIELDS, PANDA_FIELDS
 from ioportal.api.look_up.query import CONDITIONS, IDS
 from ioportal.api.look_up.records import Viewer
 from ioportal.api.problems import invalid
-from ioportal.core.postgres.compiled import Compiled
 from ioportal.jobs.job_filters import by_id
 from ioportal.jobs.models import Job, WorkloadJob
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.api.look_up.query import LookUpQuery
+    from ioportal.core.postgres.compiled import Compiled
 
 
 @dataclass
@@ -78,8 +78,10 @@ def _panda_rows(
 ) -> Compiled[dict[str, Any]]:
     condition = Q(*(CONDITIONS[name] for name in conditions))
     jobs = WorkloadJob.objects.visible_to(viewer.user).filter(condition)
-    rows = records.panda_rows(jobs.order_by("-panda_id", "modified_at")[: limit + 1])
-    return Compiled(rows, prepare=viewer.sees_all and not IDS.isdisjoint(conditions))
+    return records.panda_rows(
+        jobs.order_by("-panda_id", "modified_at")[: limit + 1],
+        prepare=viewer.sees_all and not IDS.isdisjoint(conditions),
+    )
 
 
 def _batch_jobs(user: User, asked: LookUpQuery) -> Found:

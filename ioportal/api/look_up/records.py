@@ -66,10 +66,14 @@ def _loaded(*columns: str) -> dict[str, str]:
     return {name: f"{name}_text" if name.endswith("_at") else name for name in columns}
 
 
-def _with_texts(rows: QuerySet[Any, Any], columns: dict[str, str]) -> Any:
-    """Return the values of columns as `_loaded` names them."""
+def _compiled(
+    rows: QuerySet[Any, Any], columns: dict[str, str], *, prepare: bool, **others: Any
+) -> Compiled[dict[str, Any]]:
+    """Compile the values of columns, as `_loaded` names them, and of other expressions."""
     texts = {alias: _IsoTime(name) for name, alias in columns.items() if alias != name}
-    return rows.annotate(**texts).values(*columns.values())
+    names = (*columns.values(), *others)
+    values = rows.annotate(**texts, **others).values_list(*names)
+    return Compiled(values, lambda row: dict(zip(names, row, strict=True)), prepare=prepare)
 
 
 _KB = 1000
@@ -102,9 +106,9 @@ _PANDA_LOADED = _loaded(
 _NO_BATCH_JOB: dict[str, Any] = dict.fromkeys(FIGURES) | {"flags": [], "shared_batch": False}
 
 
-def panda_rows(panda_jobs: WorkloadJobQuerySet) -> Any:
+def panda_rows(panda_jobs: WorkloadJobQuerySet, *, prepare: bool) -> Compiled[dict[str, Any]]:
     """Return the rows that `of_panda_jobs` needs."""
-    return _with_texts(panda_jobs, _PANDA_LOADED)
+    return _compiled(panda_jobs, _PANDA_LOADED, prepare=prepare)
 
 
 def of_panda_jobs(viewer: Viewer, jobs: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -139,12 +143,12 @@ def _batch_rows(viewer: Viewer) -> Compiled[dict[str, Any]]:
     links: Any = WorkloadJob.jobs.through.objects.filter(job=OuterRef("pk")).order_by()
     flags = Flag.objects.visible_to(viewer.user).counted().filter(job=OuterRef("pk"))
     visible = Job.objects.visible_to(viewer.user).filter(pk__in=EachOf(Parameter("keys", KEYS)))
-    return Compiled(
-        _with_texts(visible, _JOB_LOADED).annotate(
-            inside=Subquery(links.values("job").annotate(count=Count("pk")).values("count")),
-            rules=ArraySubquery(flags.order_by("-severity", "rule").values("rule")),
-        ),
+    return _compiled(
+        visible,
+        _JOB_LOADED,
         prepare=viewer.sees_all,
+        inside=Subquery(links.values("job").annotate(count=Count("pk")).values("count")),
+        rules=ArraySubquery(flags.order_by("-severity", "rule").values("rule")),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Expression
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import Field, QuerySet
     from django.db.models.sql.compiler import SQLCompiler
@@ -31,18 +32,24 @@ class Parameter(Expression):
 
 
 class Compiled(Generic[_Row]):
-    """A QuerySet that any thread can run, with values for its parameters.
+    """The SQL of a QuerySet, which any thread can run with values for its parameters.
 
     Args:
-        rows: the QuerySet.
+        columns: the QuerySet, by `values_list`. Values are as PostgreSQL sends them.
+        row: what makes a row of its values.
         prepare: whether one plan suits all values; the server then plans it once per connection.
     """
 
-    def __init__(self, rows: QuerySet[Any, _Row], *, prepare: bool) -> None:
-        self._rows = rows
+    def __init__(
+        self,
+        columns: QuerySet[Any, tuple[Any, ...]],
+        row: Callable[[tuple[Any, ...]], _Row],
+        *,
+        prepare: bool,
+    ) -> None:
+        self._sql, self._values = columns.query.sql_with_params()
+        self._row = row
         self._prepare = prepare
-        self._compiler = rows.query.get_compiler(DEFAULT_DB_ALIAS)
-        self._sql, self._values = self._compiler.as_sql()
 
     def run(self, **values: Any) -> list[_Row]:
         """Return the rows for values of all parameters."""
@@ -52,10 +59,4 @@ class Compiled(Generic[_Row]):
         connection: Any = connections[DEFAULT_DB_ALIAS]
         with connection.prepared_cursor() if self._prepare else connection.cursor() as cursor:
             cursor.execute(self._sql, given)
-            results = [cursor.fetchall()]
-        compiler = copy(self._compiler)
-        compiler.connection = connection
-        compiler.execute_sql = lambda *_args, **_kwargs: results
-        rows = self._rows.all()
-        rows.query.get_compiler = lambda *_args, **_kwargs: compiler  # type: ignore[method-assign]
-        return list(rows)
+            return [self._row(values) for values in cursor.fetchall()]
