@@ -148,8 +148,9 @@ def served(
         users = members.drop_nulls("user")["principal"]
         counted = Demand.of(demand.requests(seconds, usual, users), demand.SECOND)
         requested = at_capacity(counted, capacity.value)
-        span = requested.start, time_of(requested, len(requested.work_s))
-        untraced = coverage.gaps(coverage.traced([server_id], *span), *span)
+        end = time_of(requested, len(requested.work_s))
+        traced = coverage.traced([server_id], requested.start, end)
+        untraced = coverage.gaps(traced, traced[0].start, traced[-1].end) if traced else []
         parts = replay.queue_harms(requested, members, capacity.value, until, untraced)
         yield Served(slow, requested, members, capacity, parts)
 
