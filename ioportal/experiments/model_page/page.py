@@ -229,13 +229,7 @@ class ModelPage:
 _COLUMNS: tuple[Column[Prediction], ...] = (
     Column("load", "Load", "load__name"),
     Column("operations", "Operations", "load__operations", "", form=show.whole),
-    Column(
-        "bytes",
-        "Bytes",
-        "load__bytes",
-        "MiB",
-        form=lambda size: f"{size / _MEBIBYTE:,.3f}",
-    ),
+    Column("bytes", "Bytes", "load__bytes", "MiB", form=lambda size: f"{size / _MEBIBYTE:,.3f}"),
     Column("latency_term_s", "Latency", "latency_s", "s"),
     Column("transfer_term_s", "Transfer", "transfer_s", "s"),
     Column("predicted_s", "Predicted", "total_s", "s"),

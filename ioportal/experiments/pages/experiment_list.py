@@ -6,10 +6,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count
-from django.urls import reverse
 
 from ioportal.experiments.models import Experiment
-from ioportal.web.common.tables import Column, Table, included
+from ioportal.web.common.tables import Column, Table, included, to
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -19,11 +18,7 @@ if TYPE_CHECKING:
 PER_PAGE = 50
 _COLUMNS: tuple[Column[Any], ...] = (
     Column("slug", ""),
-    Column(
-        "name",
-        "Name",
-        link=lambda experiment: reverse("experiment", args=[experiment.slug]),
-    ),
+    Column("name", "Name", link=to("experiment", "slug")),
     Column(
         "owner",
         "Owner",

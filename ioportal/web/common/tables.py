@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import QueryDict
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import slugify
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
 
 Row = TypeVar("Row")
+if TYPE_CHECKING:
+    Source: TypeAlias = str | Callable[[Row], Any]  # a path, or a function
 _ROWS_AT_ONCE = 2_000
 _OBJECTS_AT_ONCE = 500  # some have large texts
 
@@ -46,9 +50,9 @@ class Column(Generic[Row]):
         unit: of numbers, or other small text below the heading.
         form: text of a known value; by default as of its unit or type.
         cell: content of the page where it is not the value: a value, text or HTML.
-        link: address that the cell links to; "": none.
+        link: address that the cell links to; "": none. See `to`.
         note: less prominent text after the value.
-        hint: explanation of the value of a row.
+        hint: explanation of the value of a row. These four are functions or paths like `value`.
         about: explanation of the heading.
         group: heading above adjacent columns.
         css: classes of the cells.
@@ -57,14 +61,14 @@ class Column(Generic[Row]):
 
     name: str
     title: str
-    value: str | Callable[[Row], Any] = ""
+    value: Source[Row] = ""
     unit: Unit | str | None = None
     _: KW_ONLY
     form: Callable[[Any], str] | None = None
-    cell: Callable[[Row], Any] | None = None
-    link: Callable[[Row], str] | None = None
-    note: Callable[[Row], str] | None = None
-    hint: Callable[[Row], str] | None = None
+    cell: Source[Row] = ""
+    link: Source[Row] = ""
+    note: Source[Row] = ""
+    hint: Source[Row] = ""
     about: str = ""
     group: str = ""
     css: str | Callable[[Row], str] = ""
@@ -77,17 +81,17 @@ class Column(Generic[Row]):
 
     def exact(self, row: Row) -> Any:
         """Return the exact value of a row; None if it is unknown."""
-        return self.value(row) if callable(self.value) else follow(row, self.path)
+        return _read(self.value or self.name, row)
 
     def content(self, row: Row) -> str:
         """Return the content of the cell of a row."""
-        value = self.cell(row) if self.cell else self.exact(row)
+        value = _read(self.cell, row) if self.cell else self.exact(row)
         text = value if isinstance(value, SafeString) else self._text(value)
-        if self.link and (address := self.link(row)):
+        if self.link and (address := _read(self.link, row)):
             text = format_html('<a href="{}">{}</a>', address, text)
-        if self.hint and (hint := self.hint(row)):
+        if self.hint and (hint := _read(self.hint, row)):
             text = format_html('<span title="{}">{}</span>', hint, text)
-        if self.note and (note := self.note(row)):
+        if self.note and (note := _read(self.note, row)):
             text = format_html('{} <span class="soft">{}</span>', text, note)
         return text
 
@@ -307,8 +311,27 @@ def text_of(value: Any) -> str:
     return _FORMS[type(value)](value) if type(value) in _FORMS else show.visible(str(value))
 
 
+def to(route: str, *paths: str, query: str = "") -> Callable[[Any], str]:
+    """Return a link to the page of a row: `paths` are its arguments; "" if one is unknown."""
+
+    def address(row: Any) -> str:
+        arguments = [follow(row, path) for path in paths]
+        return "" if None in arguments else f"{reverse(route, args=arguments)}{query}"
+
+    return address
+
+
+def bad_if(path: str) -> Callable[[Any], str]:
+    """Return the class of a cell that is bad unless a value is zero or empty."""
+    return lambda row: "bad" if follow(row, path) else ""
+
+
+def _read(source: Source[Row], row: Row) -> Any:
+    return source(row) if callable(source) else follow(row, source)
+
+
 def follow(row: Any, path: str) -> Any:
-    """Return what a path of attributes or keys leads to; None where something is missing."""
+    """Return what a path of attributes, keys or methods leads to; None where one is missing."""
     for name in path.split("__"):
         if row is None:
             return None
@@ -316,6 +339,8 @@ def follow(row: Any, path: str) -> Any:
             row = row[name] if isinstance(row, dict) else getattr(row, name)
         except ObjectDoesNotExist:
             return None
+        if isinstance(row, MethodType | partial):
+            row = row()
     return row
 
 

@@ -122,7 +122,7 @@ COLUMNS: tuple[Column[ArmRow], ...] = (
         "metric",
         "Metric",
         "metric__name",
-        cell=lambda row: row.metric.title,
+        cell="metric__title",
         hint=lambda row: f"{row.metric.formula} ({row.metric.source})",
     ),
     _text("unit", "", "metric__unit"),

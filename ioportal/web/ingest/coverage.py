@@ -27,7 +27,7 @@ from ioportal.telemetry.models import Coverage
 from ioportal.web.common import exports
 from ioportal.web.common.requests import changed_query
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.common.tables import Column, Table, included
+from ioportal.web.common.tables import Column, Table, bad_if, included
 from ioportal.web.ingest.segments import tabs
 from ioportal.web.templatetags import ioportal as show
 
@@ -232,7 +232,7 @@ def _columns(window: TimeRange) -> tuple[Column[SourceCoverage], ...]:
             "Gaps",
             lambda row: len(row.gaps),
             "of a minute or more",
-            css=lambda row: "bad" if row.gaps else "",
+            css=bad_if("gaps"),
         ),
         Column("longest_gap", "Longest gap", _longest_gap, "in this range"),
         Column("last", "Last observed"),
@@ -260,7 +260,7 @@ def _unexplained_table(window: TimeRange, query: QueryDict) -> Table[Unexplained
             "Hours above 5 %",
             lambda row: len(row.notable),
             "",
-            css=lambda row: "bad" if row.notable else "",
+            css=bad_if("notable"),
         ),
         Column(
             "worst",

@@ -17,7 +17,7 @@ from ioportal.ingest.data_quality.job_id_evidence import job_id_evidence
 from ioportal.telemetry import retention, storage
 from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.common.tables import Column, Table
+from ioportal.web.common.tables import Column, Table, bad_if, to
 from ioportal.web.ingest.segments import tabs
 from ioportal.web.templatetags import ioportal as show
 
@@ -76,7 +76,7 @@ _SOURCES: tuple[Column[SourceHealth], ...] = (
         "Gaps",
         lambda row: None if row.gaps is None else len(row.gaps),
         "of a minute or more",
-        css=lambda row: "bad" if row.gaps else "",
+        css=bad_if("gaps"),
     ),
     Column("gap_s", "Not observed", unit="s", form=show.whole),
     Column(
@@ -85,7 +85,7 @@ _SOURCES: tuple[Column[SourceHealth], ...] = (
         "rejected",
         "lines",
         link=_rejects_url,
-        css=lambda row: "bad" if row.rejected else "",
+        css=bad_if("rejected"),
     ),
     Column(
         "refusals",
@@ -113,7 +113,7 @@ _SOURCES: tuple[Column[SourceHealth], ...] = (
 _WAITING: tuple[Column[Backlog], ...] = (
     Column("stage", "Stage"),
     Column("kind", "Work"),
-    Column("rows", "Pending", unit="", css=lambda waiting: "bad" if waiting.is_late else ""),
+    Column("rows", "Pending", unit="", css=bad_if("is_late")),
     Column("oldest", "Oldest since", cell=lambda waiting: waiting.oldest or "none"),
     Column("is_late", ""),
 )
@@ -126,13 +126,7 @@ _FAILING: tuple[Column[StageFailure], ...] = (
     Column("remedy", "Remedy", css="wrap"),
 )
 _OWNER_CONFLICTS: tuple[Column[OwnerConflict], ...] = (
-    Column(
-        "job",
-        "Job",
-        "job__display_id",
-        link=lambda conflict: reverse("job", args=[conflict.job_id]),
-        note=lambda conflict: conflict.job.cluster.name,
-    ),
+    Column("job", "Job", "job__display_id", link=to("job", "job_id"), note="job__cluster__name"),
     Column("cluster", "", "job__cluster__name"),
     Column("owner", "Owner", "job__owner"),
     Column(
@@ -141,12 +135,7 @@ _OWNER_CONFLICTS: tuple[Column[OwnerConflict], ...] = (
         css=lambda conflict: "bad" if conflict.reported_owner != conflict.job.owner else "",
     ),
     Column("differences", "Differs in"),
-    Column(
-        "input",
-        "Input",
-        "segment__name",
-        link=lambda conflict: reverse("segment", args=[conflict.segment_id]),
-    ),
+    Column("input", "Input", "segment__name", link=to("segment", "segment_id")),
     Column("line", "Line", unit=""),
     Column("", "Stored at", "segment__loaded_at"),
 )

@@ -172,7 +172,7 @@ def _maximum(row: Row) -> str:
 
 
 _LEVELS: tuple[Column[Row], ...] = (
-    Column("", "Level", "table", form=show.code, note=lambda row: row.stored.level.about),
+    Column("", "Level", "table", form=show.code, note="stored__level__about"),
     Column("table", "", "stored__level__table"),
     Column("about", "", "stored__level__about"),
     Column(

@@ -45,7 +45,7 @@ def _state(stream: Stream) -> SafeString:
 
 
 _STREAMS: tuple[Column[Stream], ...] = (
-    Column("source", "Source", "source__name", note=lambda stream: stream.source.format),
+    Column("source", "Source", "source__name", note="source__format"),
     Column("host", "Host"),
     Column("started_at", "First batch"),
     Column("latest_at", "Last delivery"),

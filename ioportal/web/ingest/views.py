@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.shortcuts import get_object_or_404, render
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from ioportal.core.units import Unit
@@ -17,7 +16,7 @@ from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED, CountedPaginator
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.common.tables import Column, Table, included
+from ioportal.web.common.tables import Column, Table, included, to
 from ioportal.web.ingest import segments
 from ioportal.web.templatetags import ioportal as show
 
@@ -45,12 +44,12 @@ _SEGMENTS: tuple[Column[Any], ...] = (  # see `segments.with_sources`
         "Name",
         "name",
         form=show.file_name,
-        link=lambda segment: reverse("segment", args=[segment.pk]),
+        link=to("segment", "pk"),
         hint=lambda segment: show.visible(segment.name),
         note=lambda segment: "simulated" if segment.simulated else "",
         css="file",
     ),
-    Column("format", "Format", hint=lambda segment: segment.format_label),
+    Column("format", "Format", hint="format_label"),
     Column("name", ""),
     Column(
         "", "Source", "pk", cell=lambda segment: included("ingest/_source.html", segment=segment)

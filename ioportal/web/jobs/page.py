@@ -101,7 +101,7 @@ class JobPage:
             Column("name", "Launch"),
             Column("started_at", "Started"),
             Column("ended_at", "Ended"),
-            Column("node_count", "Nodes", unit="", hint=lambda launch: launch.nodes),
+            Column("node_count", "Nodes", unit="", hint="nodes"),
             Column("exit_status", "Exit", unit=""),
             Column("command", "Command", css="wrap"),
             Column("rpcs", "RPCs", lambda _: "RPC report", link=self._launch_url),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import django_filters as filters
 from django import forms
 from django.db.models import Exists, OuterRef, Prefetch, Q
-from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
@@ -19,7 +18,7 @@ from ioportal.core.times import ALL, RECENT
 from ioportal.jobs.job_filters import StrictFilterSet
 from ioportal.rules import RULES
 from ioportal.site.models import Filesystem
-from ioportal.web.common.tables import Column, Table, included
+from ioportal.web.common.tables import Column, Table, included, to
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -205,15 +204,9 @@ def _delivery_log(mail: Notification) -> list[dict[str, Any]]:
 
 
 _COLUMNS: tuple[Column[Notification], ...] = (
-    Column(
-        "",
-        "Subject",
-        "subject",
-        link=lambda mail: reverse("mail", args=[mail.pk]),
-        css="wrap",
-    ),
+    Column("", "Subject", "subject", link=to("mail", "pk"), css="wrap"),
     Column("id", ""),
-    Column("kind", "Kind", cell=lambda mail: mail.get_kind_display()),
+    Column("kind", "Kind", cell="get_kind_display"),
     Column("state", "State", cell=lambda mail: included("mails/_state.html", mail=mail)),
     Column("recipient", "To", cell=lambda mail: mail.recipient or mail.address),
     Column("subject", ""),

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.shortcuts import get_object_or_404, redirect, render
-from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ioportal.alerts import fitness, outbox
 from ioportal.alerts.models import CaseDecision, Notification
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED
-from ioportal.web.common.tables import Column, Table
+from ioportal.web.common.tables import Column, Table, to
 from ioportal.web.mails.mail_list import MailList
 from ioportal.web.mails.preview import Preview
 
@@ -32,17 +31,12 @@ _ACTIONS = {  # of staff: what they do, and what is said then
 
 _DELIVERY_LOG: tuple[Column[DeliveryAttempt], ...] = (
     Column("at", "Time"),
-    Column("outcome", "Event", cell=lambda attempt: attempt.get_outcome_display()),
+    Column("outcome", "Event", cell="get_outcome_display"),
     Column("response", "Mail server", css="wrap"),
 )
 _DECISIONS: tuple[Column[CaseDecision], ...] = (
     Column("at", "Time"),
-    Column(
-        "case",
-        "Case",
-        "case__title",
-        link=lambda decision: reverse("case", args=[decision.case_id]),
-    ),
+    Column("case", "Case", "case__title", link=to("case", "case_id")),
     Column("verdict", "Decision"),
     Column("reason", "Reason", css="wrap"),
 )

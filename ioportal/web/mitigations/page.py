@@ -18,7 +18,7 @@ from ioportal.jobs.pending_statistics import pending_statistics
 from ioportal.jobs.population_filters import population_text
 from ioportal.jobs.populations import BATCH_JOBS, kind_in
 from ioportal.web.common import job_kinds
-from ioportal.web.common.tables import Column, Table, included
+from ioportal.web.common.tables import Column, Table, included, to
 from ioportal.web.comparisons.page import ComparisonPage
 from ioportal.web.mitigations.forms import ListFilterForm
 
@@ -39,13 +39,8 @@ def _state(mitigation: Mitigation) -> SafeString:
 
 _COLUMNS: tuple[Column[Mitigation], ...] = (
     Column("id", ""),
-    Column(
-        "title",
-        "Title",
-        link=lambda mitigation: reverse("mitigation", args=[mitigation.pk]),
-        css="wrap",
-    ),
-    Column("kind", "Kind", cell=lambda mitigation: mitigation.get_kind_display(), css="wrap"),
+    Column("title", "Title", link=to("mitigation", "pk"), css="wrap"),
+    Column("kind", "Kind", cell="get_kind_display", css="wrap"),
     Column("made_by", ""),
     Column("started_at", "Start"),
     Column("completed_at", ""),

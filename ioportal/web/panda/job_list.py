@@ -12,7 +12,7 @@ from ioportal.jobs.populations import PANDA_JOBS
 from ioportal.load.job_exports import PANDA_COLUMNS, ROWS_PER_FETCH
 from ioportal.web.common.pagination import COUNTED
 from ioportal.web.common.selection import SelectedJobs
-from ioportal.web.common.tables import Column, Table
+from ioportal.web.common.tables import Column, Table, to
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ _LIST_COLUMNS = {"cluster": "cluster__name", "batch_job": "batch_job_id"}
 HEADER = (*PANDA_COLUMNS, *_LIST_COLUMNS)
 
 
-def _batch_job_url(job: WorkloadJob) -> str:
-    return reverse("job", args=[job.batch_job_id]) if job.batch_job_id else ""
-
-
 def _task_url(job: WorkloadJob) -> str:
     return f"{reverse('panda_list')}?jeditaskid={job.task_id}" if job.task_id is not None else ""
 
@@ -41,12 +37,12 @@ COLUMNS: tuple[Column[WorkloadJob], ...] = (
         "pandaid",
         "PanDA id",
         lambda job: str(job.panda_id),
-        link=lambda job: reverse("panda_job", args=[job.cluster.name, job.panda_id]),
+        link=to("panda_job", "cluster__name", "panda_id"),
     ),
     Column("jobstatus", "State", "state", form=lambda state: show.badge(state, state)),
     Column("error", "Error", form=show.clipped),
     Column("jeditaskid", "Task", "task_id", form=str, link=_task_url),
-    Column("batch_job", "Batch job", "reported_batch_id", link=_batch_job_url),
+    Column("batch_job", "Batch job", "reported_batch_id", link=to("job", "batch_job_id")),
     Column("starttime", "Started", "started_at"),
     Column("endtime", "Ended", "ended_at"),
     Column("corecount", "Cores", "core_count", ""),

@@ -18,7 +18,7 @@ from ioportal.findings.models import TO_TRIAGE, BackTest, Case, ThresholdSet
 from ioportal.jobs.models import Job
 from ioportal.rules import RULES, examples
 from ioportal.rules.rule import Subject
-from ioportal.web.common.tables import Column, Table
+from ioportal.web.common.tables import Column, Table, to
 from ioportal.web.rules import back_tests, thresholds
 from ioportal.web.rules.forms import ThresholdForm
 from ioportal.web.templatetags import ioportal as show
@@ -61,7 +61,7 @@ def _site_threshold(row: RuleRow) -> str:
 
 
 _RULES: tuple[Column[RuleRow], ...] = (
-    Column("rule", "Rule", "rule__title", link=lambda row: reverse("rule", args=[row.rule.code])),
+    Column("rule", "Rule", "rule__title", link=to("rule", "rule__code")),
     Column("subject", "Subject", lambda row: f"{row.rule.subject}s"),
     Column("severity", "Severity", lambda row: row.rule.severity.name.lower()),
     Column("measure", "Measure", "measure__title", css="wrap"),
@@ -155,11 +155,7 @@ class RulePage:
         """The latest back-tests."""
         measure = self.measure
         columns: tuple[Column[BackTest], ...] = (
-            Column(
-                "requested_at",
-                "Requested",
-                link=lambda test: reverse("back_test", args=[test.rule, test.pk]),
-            ),
+            Column("requested_at", "Requested", link=to("back_test", "rule", "pk")),
             Column("requested_by", "By"),
             Column("start", "From"),
             Column("end", "To"),
@@ -171,7 +167,7 @@ class RulePage:
                 cell=lambda test: test.thresholds.get(self.rule.measure, "inherited"),
                 css="wrap",
             ),
-            Column("state", "State", cell=lambda test: test.get_state_display()),
+            Column("state", "State", cell="get_state_display"),
             Column("current", "Flagged", "counts__current", "by current thresholds"),
             Column("proposed", "Flagged", "counts__proposed", "by proposed thresholds"),
         )
@@ -237,7 +233,7 @@ def _proposed(row: ComparedThreshold) -> str:
 
 
 _COMPARED: tuple[Column[ComparedThreshold], ...] = (
-    Column("title", "Threshold", note=lambda row: row.unit.value, css="wrap"),
+    Column("title", "Threshold", note="unit__value", css="wrap"),
     Column(
         "current",
         "Current",

@@ -444,12 +444,7 @@ _AREAS: tuple[Column[AreaRow], ...] = (
     Column(
         "duration_s", "Time", lambda row: row.counts["duration_s"] or None, "", form=show.seconds
     ),
-    Column(
-        "ratio",
-        "Ratio",
-        unit="",
-        about="Look-ups per run, relative to the first arm",
-    ),
+    Column("ratio", "Ratio", unit="", about="Look-ups per run, relative to the first arm"),
 )
 _ENTRIES: tuple[Column[dict[str, Any]], ...] = (
     Column("entry", "Entry", form=show.code, note=lambda row: row["area"], css="wrap"),

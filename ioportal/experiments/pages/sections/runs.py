@@ -9,7 +9,6 @@ from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from ioportal.changes.comparison_conclusions import by_change
@@ -23,7 +22,7 @@ from ioportal.experiments.pages.sections.section import Section
 from ioportal.jobs.analysis.comparison.arms import Arm as ComparedArm
 from ioportal.jobs.analysis.comparison.comparing import compare
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE, MIN_RUNS, Scale, Verdict
-from ioportal.web.common.tables import Column, Table
+from ioportal.web.common.tables import Column, Table, to
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
@@ -255,12 +254,7 @@ class Runs(Section):
     def _list(self) -> Table[Run]:
         labels = sorted({name for run in self.page.runs for name in run.labels})
         columns: tuple[Column[Run], ...] = (
-            Column(
-                "run",
-                "Run",
-                "name",
-                link=lambda run: reverse("run", args=[self.page.experiment.slug, run.pk]),
-            ),
+            Column("run", "Run", "name", link=to("run", "experiment__slug", "pk")),
             Column("arm", "Arm", "arm__name"),
             Column("state", "State", cell=lambda run: run.get_state_display() or "unknown"),
             Column("started_at", "Start"),
@@ -297,7 +291,7 @@ def _figure(number: int, name: str) -> Column[ArmRow]:
 
 
 _METRICS: tuple[Column[ArmRow], ...] = (
-    Column("metric", "Metric", "metric__name", cell=lambda row: row.metric.title),
+    Column("metric", "Metric", "metric__name", cell="metric__title"),
     Column("unit", "", lambda row: str(row.metric.unit)),
     Column("arm", "Arm", "arm__name", cell=lambda row: show.arm(row.arm.name, row.look)),
     Column("runs", "Runs", lambda row: int(row.values.size), ""),

@@ -178,9 +178,7 @@ class StorageTiming(Section):
         figures = Table(
             "Derived figures",
             (
-                Column[Any](
-                    "figure", "Figure", "figure__title", hint=lambda row: row.figure.formula
-                ),
+                Column[Any]("figure", "Figure", "figure__title", hint="figure__formula"),
                 *(_arm_column(number, each) for number, each in enumerate(self.timings)),
             ),
             self.rows,
@@ -265,13 +263,7 @@ _COUNTERS: tuple[Column[CounterRow], ...] = (
     Column("arm", "Arm", "name"),
     Column("operations", "Operations", "counter__operations", "", form="{:,.0f}".format),
     Column("successes", "Successful", "counter__successes", "", form="{:,.0f}".format),
-    Column(
-        "bytes",
-        "Bytes",
-        "counter__bytes",
-        "MiB",
-        form=lambda size: f"{size / _MEBIBYTE:,.3f}",
-    ),
+    Column("bytes", "Bytes", "counter__bytes", "MiB", form=lambda size: f"{size / _MEBIBYTE:,.3f}"),
     _ms("total_s", "Time"),
     _ms("min_s", "Min"),
     _ms("max_s", "Max"),
