@@ -2,8 +2,7 @@
 
 from django.urls import path
 
-from ioportal.experiments.model_page import views as model_page
-from ioportal.experiments.pages.views import experiments, lookups, runs, uploads
+from ioportal.experiments.pages import experiments, model, runs, uploads
 
 urlpatterns = [
     path("experiments/", experiments.experiment_list, name="experiment_list"),
@@ -18,7 +17,7 @@ urlpatterns = [
     path("experiments/shared/<str:key>/", experiments.shared, name="shared_experiment"),
     path("experiments/<slug:slug>/", experiments.experiment, name="experiment"),
     path("experiments/<slug:slug>/edit/", experiments.edit, name="edit_experiment"),
-    path("experiments/<slug:slug>/storage-areas/", lookups.edit, name="edit_lookups"),
+    path("experiments/<slug:slug>/storage-areas/", experiments.edit_lookups, name="edit_lookups"),
     path(
         "experiments/<slug:slug>/exports/<slug:section>/<slug:name>/",
         experiments.export,
@@ -32,5 +31,5 @@ urlpatterns = [
         runs.attachment,
         name="attachment",
     ),
-    path("model/", model_page.model, name="model"),
+    path("model/", model.model, name="model"),
 ]

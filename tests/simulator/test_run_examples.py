@@ -10,7 +10,7 @@ from collectors.format import Origin
 from collectors.formats import BY_NAME, recognised
 from collectors.source import Source
 from ioportal.experiments.analysis import bursts, efficiency, stragglers
-from ioportal.experiments.analysis.run_frame import run_frame
+from ioportal.experiments.analysis.runs import run_frame
 from ioportal.experiments.analysis.scaling import scaling
 from simulator.experiments import access, ior, pairs
 from simulator.experiments import scaling as scaling_example

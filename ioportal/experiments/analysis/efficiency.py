@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import scipy
 
-from ioportal.experiments.analysis.run_frame import ARM, LABEL, UNUSABLE, metric_names, usable
+from ioportal.experiments.analysis.runs import ARM, LABEL, UNUSABLE, metric_names, usable
 from ioportal.jobs.analysis.comparison.effects import holm
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE, MIN_RUNS, SHARES
 from ioportal.load.analysis.load_ramp import Interval

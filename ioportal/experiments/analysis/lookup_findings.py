@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.experiments.analysis import lookups, search_paths
-from ioportal.experiments.analysis.storage_areas import (
+from ioportal.experiments.analysis.lookups import (
     LUSTRE,
     NODE_AREAS,
     OTHER,

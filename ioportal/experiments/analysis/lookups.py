@@ -2,7 +2,7 @@
 
 A look-up is a call with a path. Interrupted calls, which are repeated, are no look-ups.
 
-Source: docs/experiments.md, "strace".
+Source: docs/experiments.md, "strace" and "Storage areas".
 """
 
 from __future__ import annotations
@@ -12,10 +12,72 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.experiments.analysis.storage_areas import area_of
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+LUSTRE, GPFS, NFS, CVMFS, SHARED = "Lustre", "GPFS", "NFS", "CVMFS", "Shared storage"
+SYSTEM, KERNEL, LOCAL = "System", "Kernel", "Local temporary"
+WORKING_DIRECTORY = "Working directory"
+RELATIVE = "Relative paths"
+OTHER = "Other"
+
+# On the node itself: no load of a shared server.
+NODE_AREAS = frozenset({SYSTEM, KERNEL, LOCAL})
+
+# Usual places; a site or an experiment may declare its own.
+USUAL_PREFIXES = {
+    "/lustre": LUSTRE,
+    "/gpfs": GPFS,
+    **dict.fromkeys(("/scratch", "/work", "/pscratch", "/p"), SHARED),
+    **dict.fromkeys(("/sw", "/nfs", "/home", "/ccs", "/autofs", "/users", "/project"), NFS),
+    "/cvmfs": CVMFS,
+    **dict.fromkeys(("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/etc", "/opt"), SYSTEM),
+    **dict.fromkeys(("/var", "/run", "/root", "/boot"), SYSTEM),
+    **dict.fromkeys(("/proc", "/sys", "/dev"), KERNEL),
+    **dict.fromkeys(("/tmp", "/var/tmp", "/dev/shm", "/ramdisk", "/local", "/localscratch"), LOCAL),  # noqa: S108  (names, not files)
+}
+
+
+def area_of(path: pl.Expr, prefixes: Mapping[str, str]) -> pl.Expr:
+    """Return the storage area of paths: that of the longest matching prefix.
+
+    Args:
+        path: paths; a prefix ends at a slash or at the end of a path.
+        prefixes: area by prefix, without a final slash.
+
+    Returns:
+        Names of areas; null for null. Relative paths, whose folder is unknown, are an area, and so
+        is the rest of the tree.
+    """
+    area = pl.when(path.str.starts_with("/")).then(pl.lit(OTHER)).otherwise(pl.lit(RELATIVE))
+    for prefix in sorted(prefixes, key=len):
+        is_inside = (path == prefix) | path.str.starts_with(prefix.rstrip("/") + "/")
+        area = pl.when(is_inside).then(pl.lit(prefixes[prefix])).otherwise(area)
+    return pl.when(path.is_not_null()).then(area)
+
+
+def guessed_prefixes(calls: pl.DataFrame) -> dict[str, str]:
+    """Return the usual prefixes, and the working directory if the calls show it.
+
+    Args:
+        calls: `call`, `path`, `error`, `first_line`.
+    """
+    folder = working_directory(calls)
+    return USUAL_PREFIXES | ({folder: WORKING_DIRECTORY} if folder else {})
+
+
+def working_directory(calls: pl.DataFrame) -> str | None:
+    """Return the directory that a program changed to last, or that it asked for; None: unknown."""
+    shown = calls.filter(
+        pl.col("call").is_in(["chdir", "getcwd"]),
+        pl.col("error") == "",
+        pl.col("path").str.starts_with("/"),
+        area_of(pl.col("path"), USUAL_PREFIXES).is_in(sorted(NODE_AREAS)).not_(),
+        pl.col("path").str.count_matches("/") > 1,
+    )
+    return shown.top_k(1, by="first_line")["path"].item() if shown.height else None
+
 
 KINDS = {
     "open": ("open", "openat", "openat2", "creat"),
@@ -30,7 +92,7 @@ KINDS = {
     "write": ("write", "pwrite64", "writev", "pwritev", "pwritev2"),
     "close": ("close",),
 }
-OTHER = "other"
+OTHER_KIND = "other"
 LOOK_UPS = ("open", "stat", "access", "readlink", "execute")
 COUNTED = ("open", "stat")  # in the table by area
 OUTCOMES = ("ok", "failed")
@@ -44,8 +106,8 @@ FILE_PATTERNS = {"*.so*": ("*.so", "*.so.*"), "*.py(c)": ("*.py", "*.pyc")}
 
 
 def kind_of(call: pl.Expr) -> pl.Expr:
-    """Return the kinds of calls: keys of `KINDS`, or `OTHER`."""
-    return call.replace_strict(_KIND_OF_CALL, default=OTHER, return_dtype=pl.String)
+    """Return the kinds of calls: keys of `KINDS`, or `OTHER_KIND`."""
+    return call.replace_strict(_KIND_OF_CALL, default=OTHER_KIND, return_dtype=pl.String)
 
 
 def look_ups(calls: pl.DataFrame, prefixes: Mapping[str, str]) -> pl.DataFrame:
@@ -54,7 +116,7 @@ def look_ups(calls: pl.DataFrame, prefixes: Mapping[str, str]) -> pl.DataFrame:
     Args:
         calls: `call`, `path`, `error`, `count`, `timed`, `duration_s`, `first_line`. Keys may
             repeat.
-        prefixes: storage areas, see `storage_areas.area_of`.
+        prefixes: storage areas, see `area_of`.
 
     Returns:
         One row per call x path x error: also `kind` (of `LOOK_UPS`), `area`, `failed`.
@@ -83,11 +145,11 @@ def by_area(look_ups: pl.DataFrame) -> pl.DataFrame:
         (access, readlink, execute), `total`, `failed`, `duration_s`; most look-ups first.
     """
     column = (
-        pl.when(pl.col("kind").is_in(COUNTED)).then("kind").otherwise(pl.lit(OTHER))
+        pl.when(pl.col("kind").is_in(COUNTED)).then("kind").otherwise(pl.lit(OTHER_KIND))
         + "_"
         + pl.when("failed").then(pl.lit("failed")).otherwise(pl.lit("ok"))
     )
-    columns = [f"{kind}_{outcome}" for kind in (*COUNTED, OTHER) for outcome in OUTCOMES]
+    columns = [f"{kind}_{outcome}" for kind in (*COUNTED, OTHER_KIND) for outcome in OUTCOMES]
     return (
         look_ups.lazy()
         .with_columns(column=column)

@@ -1,4 +1,4 @@
-"""The analysis of a series of transfers, small enough to cache."""
+"""Output bandwidth: its analysis, small enough to cache, and its placement."""
 
 from __future__ import annotations
 
@@ -6,16 +6,209 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
-from ioportal.experiments.analysis import placement, stragglers
+from ioportal.experiments.analysis import stragglers
 from ioportal.experiments.analysis.bursts import SLOW, bursts, share_in_band
+from ioportal.experiments.analysis.efficiency import spearman
+from ioportal.experiments.analysis.stragglers import MIN_COMPONENTS
 from ioportal.jobs.analysis.comparison.results import SHARES
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from ioportal.experiments.analysis.placement import HeatMap, Imbalance, Locality
     from ioportal.experiments.analysis.stragglers import Persistence, Skill
+    from ioportal.load.analysis.load_ramp import Interval
+
+
+MAX_BINS = 5  # of distances
+MIN_BURSTS = 8  # of a correlation
+MOST_CELLS = 60  # rows or columns of the heat map
+HOT = 2.0  # a hot target has this many times the mean bytes
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def by_clients_per_target(transfers: pl.DataFrame) -> pl.DataFrame:
+    """Return the bandwidth of a target by the number of its clients in a burst.
+
+    Args:
+        transfers: `bursts.Bursts.transfers`.
+
+    Returns:
+        A row per size x clients: n (targets x bursts), p5, p25, p50, p75, p95 of the sum of its
+        clients' bandwidths, and per_client, the median of it / clients.
+    """
+    bandwidth = pl.col("bandwidth_bytes_per_s")
+    targets = transfers.group_by("burst", "size", "target").agg(
+        clients=pl.col("client").n_unique(), bandwidth_bytes_per_s=bandwidth.sum()
+    )
+    return (
+        targets.group_by("size", "clients")
+        .agg(pl.len().alias("n"), *_spread(bandwidth), per_client=_per_client(bandwidth))
+        .sort("size", "clients")
+    )
+
+
+def _per_client(bandwidth: pl.Expr) -> pl.Expr:
+    return (bandwidth / pl.col("clients")).median()
+
+
+def _spread(column: pl.Expr) -> list[pl.Expr]:
+    return [column.quantile(at, "linear").alias(f"p{at * 100:.0f}") for at in _QUANTILES]
+
+
+@dataclass(frozen=True)
+class Locality:
+    """Aggregate bandwidth by the mean distance of the nodes of a burst.
+
+    Attributes:
+        size: class of the transfers.
+        bins: a row per bin of distances: low, high, n, and quantiles p5 to p95 of the effective
+            aggregate bandwidth.
+        correlation: Spearman's, of bursts; None: too few, or no variation.
+    """
+
+    size: str
+    bins: pl.DataFrame
+    correlation: Interval | None
+
+
+def by_distance(bursts: pl.DataFrame) -> list[Locality]:
+    """Relate effective aggregate bandwidth to the mean distance of nodes, for each size.
+
+    Args:
+        bursts: `bursts.Bursts.bursts`; those without a distance are left out.
+    """
+    placed = bursts.drop_nulls("mean_distance")
+    return [
+        Locality(str(size), _distance_bins(part), _correlation(part))
+        for (size,), part in placed.group_by("size", maintain_order=True)
+    ]
+
+
+def _distance_bins(bursts: pl.DataFrame) -> pl.DataFrame:
+    distances = bursts["mean_distance"].to_numpy()
+    count = min(MAX_BINS, max(1, bursts.height // MIN_BURSTS))
+    edges = np.unique(np.quantile(distances, np.linspace(0, 1, count + 1)))
+    inner = edges[1:-1]
+    place = pl.Series("bin", np.searchsorted(inner, distances, side="right"))
+    return (
+        bursts.with_columns(place)
+        .group_by("bin")
+        .agg(
+            pl.len().alias("n"),
+            *_spread(pl.col("effective")),
+            low=pl.col("mean_distance").min(),
+            high=pl.col("mean_distance").max(),
+        )
+        .sort("bin")
+    )
+
+
+def _correlation(bursts: pl.DataFrame) -> Interval | None:
+    distances, effective = (bursts[name].to_numpy() for name in ("mean_distance", "effective"))
+    if distances.size < MIN_BURSTS or not np.ptp(distances) or not np.ptp(effective):
+        return None
+    return spearman(distances, effective)
+
+
+@dataclass(frozen=True)
+class Imbalance:
+    """The distribution of bytes over targets.
+
+    Attributes:
+        targets: a row per target: target, transfers, bytes, share (of all bytes), relative (to the
+            mean), straggler_share, bandwidth_bytes_per_s (median); the most bytes first.
+        gini: 0: all targets have equal bytes; near 1: one has all.
+        top_share: share of the bytes of the busiest tenth of the targets.
+    """
+
+    targets: pl.DataFrame
+    gini: float
+    top_share: float
+
+    @property
+    def hot(self) -> pl.DataFrame:
+        """Targets with at least `HOT` times the mean bytes."""
+        return self.targets.filter(pl.col("relative") >= HOT)
+
+
+def imbalance(transfers: pl.DataFrame, slow: float) -> Imbalance | None:
+    """Measure the balance of targets; None with fewer than 2 targets.
+
+    Args:
+        transfers: `bursts.Bursts.transfers`.
+        slow: slowness above which a transfer is a straggler.
+    """
+    targets = (
+        transfers.group_by("target")
+        .agg(
+            transfers=pl.len(),
+            bytes=pl.col("bytes").sum(),
+            straggler_share=(pl.col("slowness") > slow).mean(),
+            bandwidth_bytes_per_s=pl.col("bandwidth_bytes_per_s").median(),
+        )
+        .with_columns(
+            share=pl.col("bytes") / pl.col("bytes").sum(),
+            relative=pl.col("bytes") / pl.col("bytes").mean(),
+        )
+        .sort("bytes", "target", descending=[True, False])
+    )
+    if targets.height < 2:  # noqa: PLR2004  (one target has no balance)
+        return None
+    ascending = targets["bytes"].sort().to_numpy().astype(float)
+    ranks = np.arange(1, ascending.size + 1)
+    gini = (
+        2 * float(ranks @ ascending) / (ascending.size * ascending.sum())
+        - (ascending.size + 1) / ascending.size
+    )
+    busiest = max(1, round(targets.height / MIN_COMPONENTS))
+    return Imbalance(targets, gini, float(targets["share"].head(busiest).sum()))
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """Relative bandwidth of clients (rows) with targets (columns); None: no transfer.
+
+    With more than `MOST_CELLS` clients or targets, neighbours in the order of names are joined.
+    """
+
+    clients: tuple[str, ...]
+    targets: tuple[str, ...]
+    relative: tuple[tuple[float | None, ...], ...]
+
+
+def heat_map(transfers: pl.DataFrame) -> HeatMap:
+    """Return the median of bandwidth / median bandwidth of its burst, for each pair.
+
+    Args:
+        transfers: `bursts.Bursts.transfers`.
+    """
+    names: dict[str, tuple[str, ...]] = {}
+    for component in ("client", "target"):
+        groups = _groups(transfers[component].unique().to_list())
+        names[component] = tuple(dict.fromkeys(groups.values()))
+        group = pl.col(component).replace_strict(groups, return_dtype=pl.String)
+        transfers = transfers.with_columns(group.alias(component))
+    pairs = transfers.group_by("client", "target").agg((1 / pl.col("slowness")).median())
+    values = {(client, target): value for client, target, value in pairs.iter_rows()}
+    clients, targets = names["client"], names["target"]
+    return HeatMap(
+        clients,
+        targets,
+        tuple(tuple(values.get((client, target)) for target in targets) for client in clients),
+    )
+
+
+def _groups(names: list[str]) -> dict[str, str]:
+    """Return the group of each name: itself, or its first name and the number of others."""
+    ordered = sorted(names, key=lambda name: (len(name), name))  # t2 before t10
+    size = -(-len(ordered) // MOST_CELLS)
+    parts = [ordered[at : at + size] for at in range(0, len(ordered), size)]
+    return {
+        name: part[0] if len(part) == 1 else f"{part[0]} +{len(part) - 1}"
+        for part in parts
+        for name in part
+    }
+
 
 SCORES = ("pair_effective", "lag_effective")
 STATES = (("target", "slow"), ("client", "fast"))
@@ -83,8 +276,8 @@ def analyse(transfers: pl.DataFrame) -> Output | str:
             for component, state in STATES
         },
         skills={component: stragglers.skills(states[component]) for component in states},
-        heat_map=placement.heat_map(each),
-        by_clients=placement.by_clients_per_target(each),
-        localities=placement.by_distance(scored.bursts),
-        imbalance=placement.imbalance(each, SLOW),
+        heat_map=heat_map(each),
+        by_clients=by_clients_per_target(each),
+        localities=by_distance(scored.bursts),
+        imbalance=imbalance(each, SLOW),
     )

@@ -1,18 +1,27 @@
-"""Horizontal stacked bars: a row per run or arm, a segment per part of its time."""
+"""Horizontal stacked bars: a row per run, arm, load or search-path entry."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ioportal.core.charts.arms import LOOKS
 from ioportal.core.charts.labels import axis_title, category_text, plotly_text
+from ioportal.core.charts.log_axis import log_axis
+from ioportal.core.charts.palette import HUES, REST
 from ioportal.core.charts.time_axis import number_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ioportal.core.charts.time_axis import Figure
+    from ioportal.experiments.analysis.efficiency import StepTimes
+    from ioportal.experiments.analysis.latency_model import Prediction
+    from ioportal.experiments.analysis.storage_timing import Timing
 
+
+OK, FAILED = "found", "failed"
+_ENTRY_CHARACTERS = 44
 _ROW = 46  # pixels
 _MARGIN = {"l": 66, "r": 14, "t": 30, "b": 54}
 
@@ -115,3 +124,176 @@ def value_axis(title: str, unit: str, highest: float) -> Figure:
         "ticks": "outside",
         "tickcolor": "--line-strong",
     }
+
+
+def steps(arms: Sequence[StepTimes]) -> Figure:
+    """Draw the mean seconds of each step, and the rest of the wall-clock time, stacked.
+
+    Args:
+        arms: at least one.
+    """
+    names = list(dict.fromkeys(name for arm in arms for name in arm.seconds))
+    segments = [
+        Segment(
+            name,
+            HUES[number % len(HUES)],
+            [arm.seconds.get(name) for arm in arms],
+            LOOKS[number % len(LOOKS)].pattern,
+        )
+        for number, name in enumerate(names)
+    ]
+    rest = Segment("rest of the run", REST, [arm.rest_s for arm in arms])
+    return stacked([arm.arm for arm in arms], [*segments, rest], "Mean time", "s")
+
+
+PARTS = ("CPU", "reads", "other waiting")
+_LOOKS = (("--series-1", ""), ("--series-2", "/"), ("--series-rest", "."))
+
+
+def time_shares(timings: Sequence[Timing]) -> list[tuple[float | None, ...]]:
+    """Return the shares of the wall time: CPU, reads, other waiting; None: unknown.
+
+    Other waiting is the rest. It is 0 if CPU time and reads overlap.
+    """
+    shares: list[tuple[float | None, ...]] = []
+    for each in timings:
+        cpu, reads = each.cpu_share, each.read_share
+        rest = None if cpu is None or reads is None else max(1 - cpu - reads, 0.0)
+        shares.append((cpu, reads, rest))
+    return shares
+
+
+def wall_time(timings: Sequence[Timing]) -> Figure:
+    """Draw the uses of the wall time of each arm in per cent.
+
+    Reads take processor time, too: of reads that overlap it, the part beyond is drawn.
+
+    Args:
+        timings: one per arm, from top to bottom.
+    """
+    drawn = [
+        (cpu, reads if cpu is None or reads is None else min(reads, max(1 - cpu, 0.0)), rest)
+        for cpu, reads, rest in time_shares(timings)
+    ]
+    by_part = zip(*drawn, strict=True) if timings else iter(())
+    segments = [
+        Segment(name, token, [None if share is None else 100 * share for share in shares], pattern)
+        for name, (token, pattern), shares in zip(PARTS, _LOOKS, by_part, strict=False)
+    ]
+    return stacked([each.name for each in timings], segments, "Share of the wall time", "%")
+
+
+def terms(predictions: Sequence[Prediction]) -> Figure:
+    """Draw the latency and the transfer term of each load, with the measured time as a mark.
+
+    Args:
+        predictions: from top to bottom; times in s.
+    """
+    names = [each.load.name for each in predictions]
+    figure = stacked(
+        names,
+        [
+            Segment("latency", "--series-2", [each.latency_s for each in predictions], "/"),
+            Segment("transfer", "--series-1", [each.transfer_s for each in predictions]),
+        ],
+        "Time in storage (s)",
+        "s",
+    )
+    measured = [
+        (row, each.load.measured_s)
+        for row, each in enumerate(predictions)
+        if each.load.measured_s is not None
+    ]
+    if measured:
+        figure["data"].append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": "measured",
+                "x": [value for _, value in measured],
+                "y": [row for row, _ in measured],
+                "customdata": [plotly_text(names[row]) for row, _ in measured],
+                "marker": {
+                    "symbol": "diamond",
+                    "size": 11,
+                    "color": "--ink",
+                    "line": {"color": "--panel", "width": 1.5},
+                },
+                "hovertemplate": "%{customdata}, measured: %{x:.4~g} s<extra></extra>",
+            }
+        )
+    return figure
+
+
+def residuals(predictions: Sequence[Prediction]) -> Figure:
+    """Draw measured - predicted time of each load with a measured time.
+
+    Args:
+        predictions: from top to bottom; times in s.
+    """
+    known = [
+        (each.load.name, each.residual_s) for each in predictions if each.residual_s is not None
+    ]
+    names = [name for name, _ in known]
+    values = [value for _, value in known]
+    highest = max(map(abs, values), default=0.0)
+    return {
+        "data": [
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": "measured - predicted",
+                "y": list(range(len(names))),
+                "x": values,
+                "customdata": [plotly_text(name) for name in names],
+                "marker": {"color": "--series-4"},
+                "hovertemplate": "%{customdata}: %{x:+.4~g} s<extra></extra>",
+            }
+        ],
+        "layout": {
+            **row_layout(names),
+            "showlegend": False,
+            "xaxis": value_axis("Measured - predicted (s)", "s", highest),
+        },
+    }
+
+
+def by_area(rows: Sequence[tuple[str, int, int]]) -> Figure:
+    """Draw the failed and the other look-ups of each row, on a logarithmic axis.
+
+    Args:
+        rows: storage area and arm, number of look-ups, and of failed ones; from top to bottom.
+    """
+    segments = [
+        Segment(FAILED, "--series-2", [failed or None for _, _, failed in rows], "/"),
+        Segment(OK, "--series-1", [total - failed or None for _, total, failed in rows]),
+    ]
+    figure = stacked([name for name, _, _ in rows], segments, "Look-ups", "", hover=",")
+    highest = max((total for _, total, _ in rows), default=1)
+    figure["layout"] |= {"barmode": "group"}
+    figure["layout"]["xaxis"] |= log_axis(1, highest)
+    return figure
+
+
+def by_entry(entries: Sequence[tuple[str, int, int]]) -> Figure:
+    """Draw the wasted look-ups of search-path entries.
+
+    Args:
+        entries: path, wasted look-ups, and opens among them; from top to bottom.
+    """
+    return stacked(
+        [shortened(path) for path, _, _ in entries],
+        [
+            Segment("open", "--series-1", [opens for _, _, opens in entries]),
+            Segment("stat and others", "--series-3", [n - opens for _, n, opens in entries], "."),
+        ],
+        "Wasted look-ups",
+        "",
+        hover=",",
+    )
+
+
+def shortened(path: str) -> str:
+    """Return a path with its first characters replaced if it is long."""
+    keep = _ENTRY_CHARACTERS - 1
+    return path if len(path) <= _ENTRY_CHARACTERS else f"\N{HORIZONTAL ELLIPSIS}{path[-keep:]}"

@@ -10,8 +10,11 @@ from ioportal.experiments.models.experiment import (
     Run,
     SystemCall,
     SystemCallWindow,
+    Upload,
+    UploadFile,
+    UploadPart,
+    UploadQuerySet,
 )
-from ioportal.experiments.models.upload import Upload, UploadFile, UploadPart, UploadQuerySet
 
 __all__ = [
     "Arm",

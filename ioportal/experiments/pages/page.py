@@ -13,7 +13,15 @@ from django.utils.html import format_html
 
 from ioportal.core.charts.arms import LOOKS
 from ioportal.experiments.models import Experiment
-from ioportal.experiments.pages.sections import SECTIONS
+from ioportal.experiments.pages.sections.access import AccessMethods
+from ioportal.experiments.pages.sections.ior import Ior
+from ioportal.experiments.pages.sections.lookups import LookUps
+from ioportal.experiments.pages.sections.output import OutputPerformance
+from ioportal.experiments.pages.sections.process_samples import ProcessSamples
+from ioportal.experiments.pages.sections.runs import Runs
+from ioportal.experiments.pages.sections.scaling import ScalingTests
+from ioportal.experiments.pages.sections.section import Section
+from ioportal.experiments.pages.sections.storage_timing import StorageTiming
 from ioportal.ingest.models import Reject
 from ioportal.web.common.tables import Column, Table, lines
 from ioportal.web.templatetags import ioportal as show
@@ -27,6 +35,16 @@ if TYPE_CHECKING:
     from ioportal.experiments.pages.sections.section import Section
     from ioportal.ingest.models import Segment
 
+_SECTIONS: tuple[type[Section], ...] = (
+    LookUps,
+    StorageTiming,
+    ProcessSamples,
+    AccessMethods,
+    ScalingTests,
+    Ior,
+    OutputPerformance,
+    Runs,
+)
 _REJECTS_SHOWN = 5
 _REJECT_LENGTH = 120
 _LINES = ("lines", "accepted", "rejected", "irrelevant")
@@ -71,7 +89,7 @@ class ExperimentPage:
     @cached_property
     def sections(self) -> list[Section]:
         """The sections with data."""
-        sections = (section(self) for section in SECTIONS)
+        sections = (section(self) for section in _SECTIONS)
         return [section for section in sections if section.is_present]
 
     @property

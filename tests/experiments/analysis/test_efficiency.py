@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from ioportal.experiments.analysis import efficiency
-from ioportal.experiments.analysis.run_frame import label_names, run_frame
+from ioportal.experiments.analysis.runs import label_names, run_frame
 
 MEANS = {  # CPU/wall of an access study
     ("dcap", "local"): 0.65,

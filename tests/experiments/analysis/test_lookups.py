@@ -7,7 +7,7 @@ import pytest
 
 from collectors.experiments import strace
 from collectors.source import Source
-from ioportal.experiments.analysis import lookup_findings, lookups, search_paths, storage_areas
+from ioportal.experiments.analysis import lookup_findings, lookups, search_paths
 from ioportal.experiments.analysis.system_calls import Totals
 from simulator.experiments import strace as simulated
 
@@ -41,7 +41,7 @@ def job():
 @pytest.fixture(scope="session")
 def found(traced, job):
     calls = traced(job.groups).calls
-    return lookups.look_ups(calls, storage_areas.guessed_prefixes(calls))
+    return lookups.look_ups(calls, lookups.guessed_prefixes(calls))
 
 
 def rows(table):
@@ -71,7 +71,7 @@ def searched(*table):
 def test_the_published_figures_of_an_athena_job_are_reproduced(traced):
     calls = traced(simulated.Job().groups).calls
 
-    found = lookups.look_ups(calls, storage_areas.guessed_prefixes(calls))
+    found = lookups.look_ups(calls, lookups.guessed_prefixes(calls))
 
     columns = ("area", "open_ok", "open_failed", "stat_ok", "stat_failed")
     assert lookups.by_area(found).select(columns).rows()[:3] == [
@@ -107,7 +107,7 @@ def test_wasted_look_ups_are_those_of_names_that_are_elsewhere(found, job):
 
 def test_removing_unneeded_entries_saves_what_the_cleaned_job_saves(traced, found, job):
     after = traced(simulated.cleaned(job.groups)).calls
-    prefixes = storage_areas.guessed_prefixes(after)
+    prefixes = lookups.guessed_prefixes(after)
 
     saving = search_paths.saving(found, search_paths.searches(found), "Lustre")
 
@@ -205,7 +205,7 @@ def test_the_longest_prefix_decides_the_area():
     paths = pl.Series("path", ["/sw/x", "/sw", "/swing", "/sw/db/y", "rel/x", None])
     prefixes = {"/sw": "NFS", "/sw/db": "Lustre"}
 
-    area = storage_areas.area_of(pl.col("path"), prefixes)
+    area = lookups.area_of(pl.col("path"), prefixes)
 
     assert paths.to_frame().select(area=area)["area"].to_list() == [
         "NFS",
@@ -245,7 +245,7 @@ def test_findings_from_a_few_look_ups_do_not_lead():
         + [("openat", f"/usr/lib/lib{n}.so", "ENOENT") for n in range(584)]
         + [("openat", f"/lustre/a/{n}", "") for n in range(100)]
     )
-    prefixes = {"/nfs": "NFS", "/usr": storage_areas.SYSTEM, "/lustre": storage_areas.LUSTRE}
+    prefixes = {"/nfs": "NFS", "/usr": lookups.SYSTEM, "/lustre": lookups.LUSTRE}
     arm = lookup_findings.TracedArm("own", 1, lookups.look_ups(calls, prefixes), prefixes)
 
     [finding] = lookup_findings.findings([arm])

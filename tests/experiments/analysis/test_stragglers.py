@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioportal.experiments.analysis import bursts, placement, stragglers
+from ioportal.experiments.analysis import bursts, output, stragglers
 
 TARGETS = 60
 SIZE = 32 * 1024**2
@@ -136,7 +136,7 @@ def test_clients_of_a_target_share_its_bandwidth():
     frame = series(5)
     few = frame.with_columns(target=pl.lit("OST") + (pl.col("client").str.slice(-1)))
 
-    table = placement.by_clients_per_target(bursts.bursts(few).transfers)
+    table = output.by_clients_per_target(bursts.bursts(few).transfers)
 
     assert table.select("size", "clients", "n").rows() == [("32 MiB", 6, 10 * 250)]
     assert table["per_client"][0] == pytest.approx(SIZE / 0.4, rel=0.1)
@@ -148,7 +148,7 @@ def test_mean_distances_are_those_of_all_pairs(transient):
     pairs = np.abs(x[:, None] - x[None, :])[np.triu_indices(x.size, 1)]
 
     assert transient.bursts["mean_distance"][0] == pytest.approx(pairs.mean())
-    [locality] = placement.by_distance(transient.bursts)
+    [locality] = output.by_distance(transient.bursts)
     assert locality.correlation.low < 0 < locality.correlation.high
     assert locality.bins["n"].sum() == 250
 
@@ -159,8 +159,8 @@ def test_a_hot_target_is_named():
         target=pl.when(pl.col("client") < "nid00009").then(pl.lit("OST0000")).otherwise("target")
     )
 
-    balanced = placement.imbalance(bursts.bursts(frame).transfers, bursts.SLOW)
-    result = placement.imbalance(bursts.bursts(hot).transfers, bursts.SLOW)
+    balanced = output.imbalance(bursts.bursts(frame).transfers, bursts.SLOW)
+    result = output.imbalance(bursts.bursts(hot).transfers, bursts.SLOW)
 
     assert balanced.gini == pytest.approx(0, abs=1e-9)
     assert balanced.hot.is_empty()
@@ -172,9 +172,9 @@ def test_the_heat_map_joins_neighbours(transient):
     names = [f"c{number}" for number in range(150)]
     many = pl.DataFrame({"client": names, "target": "t", "slowness": 2.0})
 
-    drawn = placement.heat_map(many)
+    drawn = output.heat_map(many)
 
     assert len(drawn.clients) == 50
     assert drawn.clients[0] == "c0 +2"
     assert drawn.relative[0] == (0.5,)
-    assert placement.heat_map(transient.transfers).targets[10] == "OST000a"
+    assert output.heat_map(transient.transfers).targets[10] == "OST000a"

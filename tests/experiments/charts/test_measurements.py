@@ -7,8 +7,9 @@ from ioportal.core.charts.labels import FONT_SIZE
 from ioportal.experiments.analysis.efficiency import StepTimes
 from ioportal.experiments.analysis.scaling import scaling
 from ioportal.experiments.analysis.stragglers import Persistence, Skill
-from ioportal.experiments.charts import boxes, heat, output, steps
+from ioportal.experiments.charts import bars, output
 from ioportal.experiments.charts import scaling as scaling_chart
+from ioportal.experiments.charts.categories import Box, box_plot, heat_map
 from ioportal.load.analysis.load_ramp import Interval
 
 SCALES = np.repeat([1.0, 10.0, 100.0], 4)
@@ -37,12 +38,12 @@ def test_means_lie_inside_their_band_and_outliers_are_crosses():
 
 
 def test_boxes_keep_the_order_of_their_categories():
-    drawn = boxes.figure(
+    drawn = box_plot(
         ("Bandwidth", "bytes/s"),
         [
-            boxes.Box("a, write", "write", [1, 2, 3, 4, 5]),
-            boxes.Box("a, read", "read", [2, 3, 4, 5, 6]),
-            boxes.Box("b, write", "write", [1, 2, 3, 4, 5]),
+            Box("a, write", "write", [1, 2, 3, 4, 5]),
+            Box("a, read", "read", [2, 3, 4, 5, 6]),
+            Box("b, write", "write", [1, 2, 3, 4, 5]),
         ],
     )
 
@@ -53,8 +54,8 @@ def test_boxes_keep_the_order_of_their_categories():
 
 def test_boxes_have_room_for_all_lines_of_their_names():
     name = "candidate, write, 64 nodes, MPIIO, shared file, random offsets, 4 MiB transfers"
-    drawn = boxes.figure(
-        ("Bandwidth", "bytes/s"), [boxes.Box(f"{name} {n}", "", [1, 2, 3, 4, 5]) for n in range(9)]
+    drawn = box_plot(
+        ("Bandwidth", "bytes/s"), [Box(f"{name} {n}", "", [1, 2, 3, 4, 5]) for n in range(9)]
     )
 
     lines = drawn["layout"]["yaxis"]["categoryarray"][0].count("<br>") + 1
@@ -69,7 +70,7 @@ def test_small_heat_maps_have_texts():
         values = [[0.5, None]] * rows
         texts = [["50 %", ""]] * rows
         quantity = ("Efficiency", "~%")
-        return heat.figure(
+        return heat_map(
             ("Protocol", "Locality"), names, ["a", "b"], values, texts=texts, quantity=quantity
         )
 
@@ -78,7 +79,7 @@ def test_small_heat_maps_have_texts():
 
 
 def test_steps_are_stacked_before_the_rest():
-    drawn = steps.figure(
+    drawn = bars.steps(
         [StepTimes("stage-in", 2, {"write": 40.0}, 800.0), StepTimes("direct", 2, {}, 820.0)]
     )
 

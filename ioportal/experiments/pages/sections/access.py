@@ -15,12 +15,16 @@ from ioportal.core.charts.time_axis import drawn_unit
 from ioportal.core.formatting import lowered, p_value, signed, with_unit
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis import efficiency
-from ioportal.experiments.analysis.run_frame import label_names, metric_names
-from ioportal.experiments.analysis.run_metrics import run_metric, titled
-from ioportal.experiments.charts import boxes, heat, steps
-from ioportal.experiments.pages.sections.choices import choice, other_parameters
-from ioportal.experiments.pages.sections.run_figures import frame, is_of_ior
-from ioportal.experiments.pages.sections.section import Section
+from ioportal.experiments.analysis.runs import label_names, metric_names, run_metric, titled
+from ioportal.experiments.charts import bars
+from ioportal.experiments.charts.categories import Box, box_plot, heat_map
+from ioportal.experiments.pages.sections.section import (
+    Section,
+    choice,
+    frame,
+    is_of_ior,
+    other_parameters,
+)
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column, Table, by_position
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
         Matrix,
         StepTimes,
     )
-    from ioportal.experiments.pages.sections.choices import Choice
+    from ioportal.experiments.pages.sections.section import Choice
     from ioportal.load.analysis.load_ramp import Interval
     from ioportal.metrics import Metric
 
@@ -255,7 +259,7 @@ class AccessMethods(Section):
             self._cell_columns(),
             list(matrix.cells.values()),
             "access-matrix",
-            heat.figure(
+            heat_map(
                 names,
                 matrix.rows,
                 matrix.columns,
@@ -323,9 +327,9 @@ class AccessMethods(Section):
             ),
             groups,
             "access-distributions",
-            boxes.figure(
+            box_plot(
                 (metric.title, str(metric.unit)),
-                [boxes.Box(group.name, group.column, group.at(_BOX)) for group in groups],
+                [Box(group.name, group.column, group.at(_BOX)) for group in groups],
             )
             if groups
             else {},
@@ -440,7 +444,7 @@ def _step_chart(arms: list[StepTimes]) -> Part[Any]:
         ),
         [(arm.arm, arm.count, *values) for arm, (_, values) in zip(arms, shown, strict=True)],
         "access-steps",
-        steps.figure(arms),
+        bars.steps(arms),
         about="Stage-in takes steps before the run reads; direct access has none. The rest is the "
         "wall-clock time without the steps.",
     )

@@ -11,9 +11,8 @@ import numpy as np
 from ioportal.core.formatting import with_unit
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis.efficiency import mean_interval
-from ioportal.experiments.charts import boxes
-from ioportal.experiments.pages.sections.run_figures import IOR_LABEL, IOR_METRIC, is_of_ior
-from ioportal.experiments.pages.sections.section import Section
+from ioportal.experiments.charts.categories import Box, box_plot
+from ioportal.experiments.pages.sections.section import IOR_LABEL, IOR_METRIC, Section, is_of_ior
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column
 
@@ -129,10 +128,10 @@ class Ior(Section):
                 _TESTS,
                 self.tests,
                 "ior-bandwidth",
-                boxes.figure(
+                box_plot(
                     ("Bandwidth", str(_UNIT)),
                     [
-                        boxes.Box(
+                        Box(
                             test.name,
                             test.operation,
                             np.quantile(test.bandwidths, _BOX).tolist(),

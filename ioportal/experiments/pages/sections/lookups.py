@@ -11,12 +11,11 @@ from django.utils.html import format_html
 
 from ioportal.core.charts.arms import MOST_ARMS
 from ioportal.experiments import system_calls
-from ioportal.experiments.analysis import lookup_findings, lookups, search_paths, storage_areas
+from ioportal.experiments.analysis import lookup_findings, lookups, search_paths
 from ioportal.experiments.analysis.lookup_findings import TracedArm
 from ioportal.experiments.analysis.system_calls import MAX_PATHS
-from ioportal.experiments.charts import lookups as charts
+from ioportal.experiments.charts import bars, lines
 from ioportal.experiments.models import SystemCall
-from ioportal.experiments.pages import lookup_settings
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column, Table, by_position
@@ -119,12 +118,12 @@ class LookUps(Section):
     @cached_property
     def prefixes(self) -> dict[str, str]:
         """Storage area by prefix: of the experiment, or guessed."""
-        own = lookup_settings.own_prefixes(self.page.experiment)
+        own = system_calls.own_prefixes(self.page.experiment)
         if own is not None:
             return own
-        guessed = dict(storage_areas.USUAL_PREFIXES)
+        guessed = dict(lookups.USUAL_PREFIXES)
         for _, _, calls in self._calls:
-            guessed |= storage_areas.guessed_prefixes(calls)
+            guessed |= lookups.guessed_prefixes(calls)
         return guessed
 
     @cached_property
@@ -165,7 +164,7 @@ class LookUps(Section):
         names: dict[str, None] = {}
         for arm in self._with_paths:
             names |= dict.fromkeys(row["area"] for row in arm.areas)
-        shared = sorted(names, key=lambda area: area in storage_areas.NODE_AREAS)
+        shared = sorted(names, key=lambda area: area in lookups.NODE_AREAS)
         rows = [row for area in shared for row in self._area_rows(area)]
         exported = [
             (arm.arm.name, *row)
@@ -192,11 +191,11 @@ class LookUps(Section):
     @property
     def has_own_areas(self) -> bool:
         """Whether the owner declared the storage areas."""
-        return lookup_settings.own_prefixes(self.page.experiment) is not None
+        return system_calls.own_prefixes(self.page.experiment) is not None
 
     def _files(self) -> Table[Any]:
         """Return the number of distinct files opened by each arm: all, and by pattern."""
-        patterns = lookup_settings.patterns(self.page.experiment)
+        patterns = system_calls.patterns(self.page.experiment)
         counts = [
             {"all files": arm.opened.len(), **lookups.files_by_pattern(arm.opened, patterns)}
             for arm in self._with_paths
@@ -276,7 +275,7 @@ class LookUps(Section):
             (row["area"], arm.arm.name, row["total"], row["failed"])
             for arm in self._with_paths
             for row in arm.areas
-            if row["area"] not in storage_areas.NODE_AREAS
+            if row["area"] not in lookups.NODE_AREAS
         ]
         shared.sort(key=lambda row: row[0])
         is_single = len(self._with_paths) == 1
@@ -294,7 +293,7 @@ class LookUps(Section):
             ),
             shared,
             "lookups-by-area",
-            charts.by_area(drawn),
+            bars.by_area(drawn),
             about="Look-ups on shared storage: open, stat, access, readlink and execute.",
         )
 
@@ -310,7 +309,7 @@ class LookUps(Section):
             ),
             rows,
             "search-path-entries",
-            charts.by_entry(rows),
+            bars.by_entry(rows),
             about="Failed look-ups of names that were found in another entry.",
         )
 
@@ -341,7 +340,7 @@ class LookUps(Section):
             ),
             rows,
             "lookups-over-time",
-            charts.over_time(frames, width_s),
+            lines.over_time(frames, width_s),
             about=f"Per second, in intervals of {width_s:,} s, of the first run of each arm.",
         )
 

@@ -13,13 +13,13 @@ from django.db.models import Exists, Max, OuterRef
 from collectors.tables import PAIR_TRANSFERS
 from ioportal.core.formatting import decimal_bytes, percent, with_unit
 from ioportal.core.units import Unit
-from ioportal.experiments.analysis import placement, stragglers
+from ioportal.experiments.analysis import stragglers
 from ioportal.experiments.analysis.bursts import SLOW
-from ioportal.experiments.analysis.output import SCORES, Output, analyse
-from ioportal.experiments.charts import boxes, heat, output
+from ioportal.experiments.analysis.output import HOT, SCORES, Output, analyse
+from ioportal.experiments.charts import output
+from ioportal.experiments.charts.categories import Box, box_plot, heat_map
 from ioportal.experiments.models import PairTransfer
-from ioportal.experiments.pages.sections.choices import choice, other_parameters
-from ioportal.experiments.pages.sections.section import Section
+from ioportal.experiments.pages.sections.section import Section, choice, other_parameters
 from ioportal.ingest.models import Segment
 from ioportal.jobs.analysis.comparison.results import SHARES
 from ioportal.jobs.cache import cached
@@ -30,10 +30,10 @@ from ioportal.web.common.tables import Column, by_position
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ioportal.experiments.analysis.placement import Imbalance
+    from ioportal.experiments.analysis.output import Imbalance
     from ioportal.experiments.analysis.stragglers import Persistence, Skill
     from ioportal.experiments.models import Run
-    from ioportal.experiments.pages.sections.choices import Choice
+    from ioportal.experiments.pages.sections.section import Choice
     from ioportal.load.analysis.load_ramp import Interval
 
 MOST_TRANSFERS = 500_000  # analysed: the first of a run
@@ -213,7 +213,7 @@ class OutputPerformance(Section):
         else:
             names = ", ".join(hot["target"].head(_MOST_TARGETS))
             yield (
-                f"Hot targets, with at least {placement.HOT:g} times the mean bytes: {names}. The "
+                f"Hot targets, with at least {HOT:g} times the mean bytes: {names}. The "
                 f"busiest tenth has {percent(self._analysis.imbalance.top_share)} % of the bytes."
             )
 
@@ -409,7 +409,7 @@ class OutputPerformance(Section):
             columns,
             slowest,
             "output-pairs",
-            heat.figure(
+            heat_map(
                 ("Client", "Target"),
                 drawn.clients,
                 drawn.targets,
@@ -480,10 +480,10 @@ def _box_part(
         columns,
         named,
         name,
-        boxes.figure(
+        box_plot(
             (label, str(unit)),
             [
-                boxes.Box(f"{size}: {text}", size, [row[each] for each in _BOX])
+                Box(f"{size}: {text}", size, [row[each] for each in _BOX])
                 for text, size, row in named
             ],
         ),

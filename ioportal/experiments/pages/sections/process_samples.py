@@ -14,7 +14,7 @@ from ioportal.core.charts.arms import MOST_ARMS
 from ioportal.core.formatting import decimal_bytes
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis.process_samples import CORES, Totals, curves, totals
-from ioportal.experiments.charts.process_samples import over_run
+from ioportal.experiments.charts.lines import over_run
 from ioportal.experiments.models import ProcessSample
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part

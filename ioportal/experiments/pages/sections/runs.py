@@ -15,10 +15,9 @@ from ioportal.changes.comparison_conclusions import by_change
 from ioportal.changes.comparison_sentences import sentence
 from ioportal.core.charts.arms import MOST_ARMS
 from ioportal.core.formatting import significant
-from ioportal.experiments.analysis.run_metrics import run_metric
+from ioportal.experiments.analysis.runs import run_metric
 from ioportal.experiments.models import Run
-from ioportal.experiments.pages.sections.run_figures import IOR_LABEL, is_of_ior
-from ioportal.experiments.pages.sections.section import Section
+from ioportal.experiments.pages.sections.section import IOR_LABEL, Section, is_of_ior
 from ioportal.jobs.analysis.comparison.arms import Arm as ComparedArm
 from ioportal.jobs.analysis.comparison.comparing import compare
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE, MIN_RUNS, Scale, Verdict

@@ -11,13 +11,10 @@ import numpy as np
 
 from ioportal.core.charts.arms import LOOKS
 from ioportal.core.formatting import lowered, significant, with_unit
-from ioportal.experiments.analysis.run_frame import UNUSABLE
-from ioportal.experiments.analysis.run_metrics import run_metric
+from ioportal.experiments.analysis.runs import UNUSABLE, run_metric
 from ioportal.experiments.analysis.scaling import scaling
 from ioportal.experiments.charts import scaling as chart
-from ioportal.experiments.pages.sections.choices import choice, other_parameters
-from ioportal.experiments.pages.sections.run_figures import is_of_ior
-from ioportal.experiments.pages.sections.section import Section
+from ioportal.experiments.pages.sections.section import Section, choice, is_of_ior, other_parameters
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column, Table
 
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 
     from ioportal.experiments.analysis.scaling import Growth, Level, Scaling
     from ioportal.experiments.models import Run
-    from ioportal.experiments.pages.sections.choices import Choice
+    from ioportal.experiments.pages.sections.section import Choice
     from ioportal.metrics import Metric
 
 _FEWEST_SCALES = 2

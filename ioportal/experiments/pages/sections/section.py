@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ioportal.experiments.analysis.runs import run_frame
+from ioportal.web.common import requests
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import polars as pl
+    from django.http import QueryDict
+
+    from ioportal.experiments.models import Run
     from ioportal.experiments.pages.page import ExperimentPage
     from ioportal.web.common.parts import Part
     from ioportal.web.common.tables import Table
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A select field: its parameter, label, options (value and title), and the selected value."""
+
+    name: str
+    label: str
+    options: Sequence[tuple[str, str]]
+    selected: str
+
+
+def choice(
+    query: QueryDict, name: str, label: str, options: Sequence[tuple[str, str]], default: str
+) -> Choice:
+    """Return a field with the value of the query if it is an option, else the default."""
+    wanted = query.get(name)
+    known = {value for value, _ in options}
+    return Choice(
+        name, label, options, wanted if wanted is not None and wanted in known else default
+    )
+
+
+def other_parameters(query: QueryDict, choices: Sequence[Choice]) -> list[tuple[str, str]]:
+    """Return the parameters of the page that a form with these fields must repeat."""
+    return requests.other_parameters(query, {choice.name for choice in choices})
 
 
 _AT_HEAD = 3  # findings of each section
@@ -77,3 +112,23 @@ class Section(ABC):
         """Return the chart or table with a name."""
         table = self.tables().get(name)
         return table or next((part for part in self.parts if part.name == name), None)
+
+
+IOR_LABEL = "operation"
+IOR_METRIC = "bandwidth_bytes_per_s"
+
+
+def is_of_ior(run: Run) -> bool:
+    """Whether a run is a result of IOR."""
+    return IOR_LABEL in run.labels and (IOR_METRIC in run.metrics or "total_s" in run.metrics)
+
+
+def frame(runs: Iterable[Run]) -> pl.DataFrame:
+    """Return the runs as a frame; see `run_frame.run_frame`."""
+    return run_frame(facts(run) for run in runs)
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """Return what a frame needs of a run."""
+    names = ("name", "state", "scale", "events", "labels", "metrics")
+    return {"arm": run.arm.name, **{name: getattr(run, name) for name in names}}

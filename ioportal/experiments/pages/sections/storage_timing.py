@@ -24,7 +24,7 @@ from ioportal.experiments.analysis.timing_observations import (
     Observation,
     observations,
 )
-from ioportal.experiments.charts import storage_timing as charts
+from ioportal.experiments.charts import bars
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
 from ioportal.web.common.requests import other_parameters
@@ -154,18 +154,18 @@ class StorageTiming(Section):
 
     def charts(self) -> list[Part[Any]]:
         """Return the uses of the wall time."""
-        shares = charts.time_shares(self.timings)
+        shares = bars.time_shares(self.timings)
         names = [each.name for each in self.timings]
         return [
             Part(
                 "Wall time by use",
                 by_position(
                     Column("arm", "Arm"),
-                    *(Column(name, name, unit=Unit.SHARE) for name in charts.PARTS),
+                    *(Column(name, name, unit=Unit.SHARE) for name in bars.PARTS),
                 ),
                 [(name, *row) for name, row in zip(names, shares, strict=True)],
                 "wall-time",
-                charts.wall_time(self.timings),
+                bars.wall_time(self.timings),
                 has_figure=any(share is not None for row in shares for share in row),
                 about="Share of the wall time. Reads: time inside reads of the protocol, the "
                 "delay.",

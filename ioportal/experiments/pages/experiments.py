@@ -1,10 +1,12 @@
-"""Experiments: the list, one experiment, its exports, its form, and links that share it."""
+"""Experiments: the list, one experiment, its exports, its forms, and links that share it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
+from django.db.models import Count
 from django.http import Http404
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -12,15 +14,71 @@ from django.views.decorators.http import require_http_methods, require_safe
 from ioportal.core.visible_text import storable
 from ioportal.experiments.models import Experiment
 from ioportal.experiments.models.experiment import share_key
-from ioportal.experiments.pages.experiment_list import ExperimentList
-from ioportal.experiments.pages.forms import ArmsForm, ExperimentForm
+from ioportal.experiments.pages.forms import ArmsForm, ExperimentForm, LookUpSettingsForm
 from ioportal.experiments.pages.page import ExperimentPage
+from ioportal.experiments.pages.sections.lookups import LookUps
 from ioportal.web.common import exports
+from ioportal.web.common.tables import Column, Table, included, to
 
 if TYPE_CHECKING:
-    from django.http import HttpResponse, HttpResponseBase
+    from django.contrib.auth.models import User
+    from django.db.models import QuerySet
+    from django.http import HttpResponse, HttpResponseBase, QueryDict
 
     from ioportal.web.common.requests import UserRequest
+
+
+PER_PAGE = 50
+_COLUMNS: tuple[Column[Any], ...] = (
+    Column("slug", ""),
+    Column("name", "Name", link=to("experiment", "slug")),
+    Column(
+        "owner",
+        "Owner",
+        "owner__username",
+        cell=lambda experiment: experiment.owner.username if experiment.owner else "staff",
+    ),
+    Column("project", ""),
+    Column("arms", "Arms", "arm_count", ""),
+    Column("runs", "Runs", "run_count", ""),
+    Column("created_at", "Created"),
+    Column(
+        "",
+        "Visible to",
+        "pk",
+        cell=lambda experiment: included("experiments/_visibility.html", experiment=experiment),
+    ),
+    Column("simulated", ""),
+)
+
+
+class ExperimentList:
+    """The experiments that a user may see, latest first."""
+
+    def __init__(self, user: User, query: QueryDict) -> None:
+        self._user = user
+        self._query = query
+
+    @cached_property
+    def experiments(self) -> QuerySet[Experiment]:
+        """The experiments with runs, and their numbers of arms and runs."""
+        visible = Experiment.objects.visible_to(self._user).select_related("owner")
+        counted = visible.annotate(
+            arm_count=Count("arms", distinct=True), run_count=Count("runs", distinct=True)
+        )
+        return counted.filter(run_count__gt=0).order_by("-created_at", "-pk")
+
+    @cached_property
+    def table(self) -> Table[Any]:
+        """The experiments in columns."""
+        return Table(
+            "Experiments", _COLUMNS, self.experiments, query=self._query, per_page=PER_PAGE
+        )
+
+    @property
+    def simulated(self) -> bool:
+        """Whether an experiment on the page is simulated."""
+        return any(experiment.simulated for experiment in self.table.page)
 
 
 @require_safe
@@ -102,3 +160,17 @@ def shared(request: UserRequest, key: str) -> HttpResponse:
 def _page(request: UserRequest, slug: str) -> ExperimentPage:
     visible = Experiment.objects.visible_to(request.user)
     return ExperimentPage(get_object_or_404(visible, slug=slug), request.user, request.GET)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit_lookups(request: UserRequest, slug: str) -> HttpResponse:
+    """Change storage areas and file patterns."""
+    stored = get_object_or_404(Experiment.objects.editable_by(request.user), slug=slug)
+    section = LookUps(ExperimentPage(stored, request.user, request.GET))
+    form = LookUpSettingsForm(stored, section.prefixes, request.POST or None)
+    if form.is_valid():
+        form.save()
+        messages.success(request, "Saved.")
+        return redirect("experiment", slug)
+    context = {"section": "experiments", "form": form, "experiment": stored}
+    return render(request, "experiments/lookup_settings.html", context)

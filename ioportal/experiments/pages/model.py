@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from django.shortcuts import render
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
 from ioportal.core.formatting import signed, significant
 from ioportal.core.units import Unit
@@ -21,8 +23,9 @@ from ioportal.experiments.analysis.latency_model import (
     fit,
     predict,
 )
-from ioportal.experiments.charts import latency_model as charts
-from ioportal.experiments.model_page.loads import CLAIMED, MIB, OPERATIONS, Numbers, SelectedLoads
+from ioportal.experiments.charts import bars
+from ioportal.experiments.pages.loads import CLAIMED, MIB, OPERATIONS, Numbers, SelectedLoads
+from ioportal.web.common import exports
 from ioportal.web.common.parts import Part
 from ioportal.web.common.requests import other_parameters
 from ioportal.web.common.tables import Column
@@ -30,7 +33,10 @@ from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
-    from django.http import QueryDict
+    from django.http import HttpResponseBase, QueryDict
+
+    from ioportal.web.common.requests import UserRequest
+
 
 _MEBIBYTE = 2**20
 _MS = 1_000
@@ -134,7 +140,7 @@ class ModelPage:
                 _COLUMNS,
                 self.predictions,
                 "terms",
-                charts.terms(drawn),
+                bars.terms(drawn),
                 about="Operations × latency + bytes / bandwidth. Diamonds: measured time in reads.",  # noqa: RUF001
                 most=_DRAWN,
                 exports_url=self.export_url,
@@ -146,7 +152,7 @@ class ModelPage:
                     parts[0],
                     title="Residuals",
                     name="residuals",
-                    figure=charts.residuals(drawn),
+                    figure=bars.residuals(drawn),
                     about="Measured - predicted time. Right of 0: slower than the model.",
                 )
             )
@@ -239,3 +245,13 @@ _COLUMNS: tuple[Column[Prediction], ...] = (
     Column("measured_s", "Measured", "load__measured_s", "s"),
     Column("residual_s", "Residual", unit="s", form=lambda each: signed(each, ",.2f")),
 )
+
+
+@require_safe
+@exports.accept("csv", "json")
+def model(request: UserRequest) -> HttpResponseBase:
+    """Show or export predicted times of loads."""
+    page = ModelPage(request.user, request.GET)
+    if exports.requested_format(request):
+        return exports.response(request, "model", page.about, *page.parts[0].export)
+    return render(request, "model/page.html", {"section": "model", "page": page})

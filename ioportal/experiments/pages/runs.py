@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from ioportal.experiments import quotas, uploads
-from ioportal.experiments.analysis.run_metrics import run_metric
+from ioportal.experiments.analysis.runs import run_metric
 from ioportal.experiments.models import Experiment, Run
 from ioportal.experiments.pages.forms import AttachmentForm, RunForm
 from ioportal.experiments.pages.page import ExperimentPage, run_facts

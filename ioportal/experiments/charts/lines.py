@@ -1,4 +1,4 @@
-"""Charts of the processes of runs over time: memory, swap, CPU and I/O."""
+"""Lines over the time of runs: look-ups, and samples of processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,48 @@ if TYPE_CHECKING:
 
     from ioportal.core.charts.time_axis import Figure
 
-_ORIGIN = datetime(2000, 1, 1, tzinfo=UTC)  # any; the axis counts from the start of each run
+
+_FAILED = "failed"
+_ORIGIN = datetime(2000, 1, 1, tzinfo=UTC)  # any; the axis counts from the first call
+_THIN = 0.35  # opacity of what was found, behind what failed
+
+
+def over_time(arms: Sequence[tuple[str, pl.DataFrame]], width_s: int) -> Figure:
+    """Draw the failed and all look-ups per second of each arm.
+
+    Args:
+        arms: name, and a frame with ``second``, ``ok`` and ``failed`` by interval.
+        width_s: width of the intervals.
+    """
+    end_s = max((second for _, frame in arms for second in frame["second"].to_list()), default=0)
+    axis = ElapsedAxis.of_run(_ORIGIN, _ORIGIN + timedelta(seconds=end_s + width_s))
+    data = []
+    highest = 0.0
+    for (name, frame), look in zip(arms, LOOKS, strict=False):
+        places = [axis.length(timedelta(seconds=second)) for second in frame["second"].to_list()]
+        total = [(ok + failed) / width_s for ok, failed in frame.select("ok", "failed").iter_rows()]
+        failed = [count / width_s for count in frame["failed"].to_list()]
+        highest = max([highest, *total])
+        for label, values, opacity in (("all", total, f"/{_THIN}"), (_FAILED, failed, "")):
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": f"{plotly_text(name)}, {label}",
+                    "x": places,
+                    "y": values,
+                    "line": {
+                        "color": f"{look.token}{opacity}",
+                        "width": 1.8,
+                        "dash": look.dash,
+                        "shape": "hv",
+                    },
+                    "hovertemplate": "%{y:,.4~s}/s",
+                }
+            )
+    base = layout(axis, (), (), title="Look-ups", unit="1/s", highest=highest)
+    base["yaxis"]["tickformat"] = number_format(highest, "1/s")
+    return {"data": data, "layout": {**base, "dragmode": False}}
 
 
 def over_run(
