@@ -312,7 +312,7 @@ def text_of(value: Any) -> str:
 
 
 def to(route: str, *paths: str, query: str = "") -> Callable[[Any], str]:
-    """Return a link to the page of a row: `paths` are its arguments; "" if one is unknown."""
+    """Return a link to the page of a row; "" unless all its arguments, `paths`, are known."""
 
     def address(row: Any) -> str:
         arguments = [follow(row, path) for path in paths]
@@ -331,7 +331,7 @@ def _read(source: Source[Row], row: Row) -> Any:
 
 
 def follow(row: Any, path: str) -> Any:
-    """Return what a path of attributes, keys or methods leads to; None where one is missing."""
+    """Return what a path of attributes, keys or methods leads to; None where a part is missing."""
     for name in path.split("__"):
         if row is None:
             return None

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 from django.core.exceptions import ValidationError
 from django.db.models import Max, Q
 from django.http import Http404
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from ioportal.changes import mitigation_marks
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange
+from ioportal.core.units import Unit
 from ioportal.findings import observations
 from ioportal.load import (
     host_operations,
@@ -28,10 +32,13 @@ from ioportal.load.step_charts import StepsChart
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage
+from ioportal.web.common.requests import changed_query
+from ioportal.web.common.tables import Column, Table, by_position, to
 from ioportal.web.servers.series import ServerSeries
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from datetime import datetime
 
     from django.contrib.auth.models import User
@@ -46,25 +53,6 @@ if TYPE_CHECKING:
     from ioportal.load.operation_times import OperationTime
     from ioportal.load.top_clients import Client
 
-LIST_COLUMNS = (
-    "server",
-    "kind",
-    "filesystem",
-    "simulated",
-    "version",
-    "rpcs_traced_until",
-    "services_read_until",
-)
-SERVICE_COLUMNS = (
-    "service",
-    "requests",
-    "requests_per_second",
-    "mean_wait_us",
-    "mean_handling_us",
-    "mean_queue_depth",
-    "mean_active",
-)
-CLIENT_COLUMNS = ("nid", "node", "cluster", "jobs", "requests", "first", "last", "kinds")
 _DEFAULT_RANGE = timedelta(days=1)
 
 
@@ -77,27 +65,33 @@ class ServerRow:
     traced: datetime | None
     read: datetime | None
 
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """Its row in exports: `LIST_COLUMNS`."""
-        server = self.server
-        filesystem = server.filesystem
-        return (
-            server.name, server.kind, filesystem.name, filesystem.simulated, self.version,
-            self.traced, self.read,
-        )  # fmt: skip
+
+_SERVERS: tuple[Column[ServerRow], ...] = (
+    Column("server", "Server", "server__name", link=to("server", "server__name")),
+    Column("kind", "Kind", "server__kind", cell="server__get_kind_display"),
+    Column("filesystem", "Filesystem", "server__filesystem__name"),
+    Column("simulated", "", "server__filesystem__simulated"),
+    Column("version", "Version", cell=lambda row: row.version or "unknown"),
+    Column(
+        "rpcs_traced_until", "RPCs traced until", "traced", cell=lambda row: row.traced or "never"
+    ),
+    Column(
+        "services_read_until", "Services read until", "read", cell=lambda row: row.read or "never"
+    ),
+)
 
 
-def server_rows() -> list[ServerRow]:
+def server_table() -> Table[ServerRow]:
     """Return all servers."""
     servers = list(Server.objects.select_related("filesystem").prefetch_related("versions"))
     keys = [server.pk for server in servers]
     traced = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(keys))
     read = coverage.last_observed(Coverage.Source.MDS_STATS, coverage.polled(keys))
-    return [
+    rows = [
         ServerRow(server, _version(server), traced.get(server.pk), read.get(server.pk))
         for server in servers
     ]
+    return Table("Servers", _SERVERS, rows)
 
 
 def _version(server: Server) -> str:
@@ -153,12 +147,11 @@ CHART_KINDS = (
 class ServerPage:
     """One server in a range: its services, charts and top clients."""
 
-    max_clients = top_clients.MAX_CLIENTS
-
     def __init__(self, server: Server, user: User, query: QueryDict, service: str) -> None:
         """`service` narrows the charts to one service; "": all."""
         self.server = server
         self._user = user
+        self._query = query
         self.errors: list[str] = []
         self.window = _latest_day(server)
         if self.window:
@@ -208,14 +201,30 @@ class ServerPage:
         return ServerSeries(self.server, self.window, self.service) if self.window else None
 
     @cached_property
-    def service_rows(self) -> list[tuple[Any, ...]]:
-        """A row of `SERVICE_COLUMNS` for each service, most requests first."""
-        return self._series.rows() if self._series else []
+    def services(self) -> Table[tuple[Any, ...]]:
+        """The services, most requests first; the page links to the charts of each."""
+        columns = by_position(
+            Column("service", "Service", cell=self._service_link),
+            Column("requests", "Requests", unit=""),
+            Column("requests_per_second", "Requests", unit="/s"),
+            Column("mean_wait_us", "Mean wait", unit=Unit.MICROSECONDS),
+            Column("mean_handling_us", "Mean handling", unit=Unit.MICROSECONDS),
+            Column("mean_queue_depth", "Mean queue depth", unit=""),
+            Column("mean_active", "Mean active", unit=""),
+        )
+        rows = self._series.rows() if self._series else []
+        return Table(f"Services of {self.server.name}", columns, rows)
 
-    @property
-    def services(self) -> list[tuple[str, int, list[float | None]]]:
-        """Service, requests and rates of each service."""
-        return [(service, requests, values) for service, requests, *values in self.service_rows]
+    def _service_link(self, row: tuple[Any, ...]) -> SafeString:
+        name = row[0]
+        is_current = name == self.service
+        return format_html(
+            '<a href="{}"{} title="Show {}">{}</a>',
+            changed_query(self._query, service=None if is_current else name),
+            SafeString(' aria-current="true"') if is_current else "",
+            "all services" if is_current else "only this service",
+            name,
+        )
 
     @property
     def charts(self) -> list[StepsChart]:
@@ -305,27 +314,56 @@ class ServerPage:
         return list(Target.objects.mdts_of(self.server).values_list("pk", flat=True))
 
     @cached_property
-    def clients(self) -> list[Client]:
+    def clients(self) -> Table[Client]:
         """The NIDs with most requests in the server's request history."""
-        if self.window is None:
-            return []
-        return top_clients.top_clients(self.server.pk, self.window.start, self.window.end)
+        window = self.window
+        address = reverse("server_clients", args=[self.server.name])
+        return Table(
+            "Top clients",
+            _CLIENTS,
+            top_clients.top_clients(self.server.pk, window.start, window.end) if window else [],
+            about=f"The {top_clients.MAX_CLIENTS} NIDs with the most requests in the server's "
+            "request history (req_history). The history is a sample without job ids: the jobs "
+            "listed held the node at that time.",
+            exports_url=f"{address}{changed_query(self._query, service=None)}",
+        )
 
-    @property
-    def client_rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield a row of `CLIENT_COLUMNS` for each client."""
-        for client in self.clients:
-            node = client.nid.node
-            yield (
-                client.nid.text,
-                node.name if node else "",
-                node.cluster.name if node else "",
-                " ".join(job.display_id for job in client.jobs),
-                client.requests,
-                client.first,
-                client.last,
-                " ".join(f"{name}={count}" for name, count in client.kinds),
-            )
+
+_SHOWN_JOBS, _SHOWN_KINDS = 5, 4  # of a client
+
+
+def _jobs(client: Client) -> str:
+    links = (
+        (reverse("job", args=[job.pk]), job.display_id, show.visible(job.owner))
+        for job in client.jobs[:_SHOWN_JOBS]
+    )
+    return format_html_join(", ", '<a href="{}">{}</a> {}', links) or "none"
+
+
+_CLIENTS: tuple[Column[Client], ...] = (
+    Column("nid", "NID", "nid__text", form=show.code),
+    Column(
+        "node",
+        "Node",
+        lambda client: client.nid.node.name if client.nid.node else "",
+        cell=lambda client: client.nid.node.name if client.nid.node else "not registered",
+    ),
+    Column("cluster", "", lambda client: client.nid.node.cluster.name if client.nid.node else ""),
+    Column(
+        "jobs", "Jobs", lambda client: " ".join(job.display_id for job in client.jobs), cell=_jobs
+    ),
+    Column("requests", "Requests", unit=""),
+    Column("first", "First"),
+    Column("last", "Last"),
+    Column(
+        "kinds",
+        "Kinds",
+        lambda client: " ".join(f"{name}={count}" for name, count in client.kinds),
+        cell=lambda client: ", ".join(
+            f"{name} {count:,}" for name, count in client.kinds[:_SHOWN_KINDS]
+        ),
+    ),
+)
 
 
 def _latest_day(server: Server) -> TimeRange | None:

@@ -8,18 +8,13 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from ioportal.core.visible_text import storable
+from ioportal.load.top_clients import MAX_CLIENTS
 from ioportal.site.models import Server
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.servers.capacity import CapacityPage
-from ioportal.web.servers.page import (
-    CLIENT_COLUMNS,
-    LIST_COLUMNS,
-    SERVICE_COLUMNS,
-    ServerPage,
-    server_rows,
-)
+from ioportal.web.servers.page import ServerPage, server_table
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -32,12 +27,11 @@ if TYPE_CHECKING:
 @exports.accept("csv", "json")
 def server_list(request: UserRequest) -> HttpResponseBase:
     """List all servers with their latest data."""
-    rows = server_rows()
+    table = server_table()
     if exports.requested_format(request):
-        values = (row.values for row in rows)
-        return exports.response(request, "servers", {}, LIST_COLUMNS, values)
-    simulated = any(row.server.filesystem.simulated for row in rows)
-    context = {"section": "servers", "rows": rows, "simulated": simulated}
+        return exports.response(request, "servers", {}, *table.export)
+    simulated = any(row.server.filesystem.simulated for row in table.rows)
+    context = {"section": "servers", "table": table, "simulated": simulated}
     return render(request, "servers/list.html", context)
 
 
@@ -50,9 +44,8 @@ def server(request: UserRequest, name: str) -> HttpResponseBase:
     if exports.requested_format(request):
         if page.errors:
             return exports.invalid_query({"range": page.errors})
-        return exports.response(
-            request, f"{page.server.name}-services", page.about, SERVICE_COLUMNS, page.service_rows
-        )
+        name = f"{page.server.name}-services"
+        return exports.response(request, name, page.about, *page.services.export)
     return render(request, "servers/detail.html", {"section": "servers", "page": page})
 
 
@@ -64,10 +57,8 @@ def clients(request: UserRequest, name: str) -> HttpResponseBase:
     page = _page(request, name)
     if page.errors:
         return exports.invalid_query({"range": page.errors})
-    about = {**page.about, "at_most": page.max_clients}
-    return exports.response(
-        request, f"{page.server.name}-clients", about, CLIENT_COLUMNS, page.client_rows
-    )
+    about = {**page.about, "at_most": MAX_CLIENTS}
+    return exports.response(request, f"{page.server.name}-clients", about, *page.clients.export)
 
 
 @require_safe
