@@ -31,7 +31,7 @@ from ioportal.jobs.analysis import remedies
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.jobs.models import Job
 from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
-from ioportal.load import episode_texts, episodes, job_operations, server_capacities
+from ioportal.load import capacity, episodes, operations
 from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.rules.rule import HARM_S
 from ioportal.site.models import Server
@@ -152,7 +152,7 @@ class Topic:
         if harm.rate is not None:
             return harm.rate / self._parallel
         return (
-            job_operations.rate(job, harm.server.filesystem_id, harm.start, harm.end)
+            operations.job_rate(job, harm.server.filesystem_id, harm.start, harm.end)
             if job
             else None
         )
@@ -166,11 +166,11 @@ class Topic:
     def _capacity(self) -> float | None:
         """The requests a second that the server of the waiting can serve; None: unknown."""
         if self._harm:
-            return server_capacities.requests_per_s(self._harm.server, self._harm.end)
+            return capacity.requests_per_s(self._harm.server, self._harm.end)
         servers = Server.objects.filter(filesystem=self.case.filesystem, kind=Server.Kind.MDS)
         match list(servers[:2]):
             case [server]:
-                return server_capacities.requests_per_s(server)
+                return capacity.requests_per_s(server)
         return None  # of several, any may be the one
 
     @property
@@ -262,7 +262,7 @@ class Topic:
         )
         lines = [
             self._measured,
-            f"Findings: {episode_texts.interval(about.since, until)}{running}",
+            f"Findings: {episodes.interval_text(about.since, until)}{running}",
         ]
         if self.case.application:
             lines.append(f"Jobs named {visible(self.case.application)}")
@@ -306,7 +306,7 @@ class Topic:
     @cached_property
     def _counted_until(self) -> datetime | None:
         """Up to when the operations of jobs that still run are counted; None: all ended."""
-        return job_operations.counted_until(self._running) if self._running else None
+        return operations.counted_until(self._running) if self._running else None
 
     @property
     def _running(self) -> list[int]:
@@ -450,7 +450,7 @@ def _peak_share(job: int) -> float | None:
     if figures is None or not figures.filesystem_id:
         return None
     end = figures.peak_operations_at
-    return job_operations.job_share(job, figures.filesystem_id, end - PEAK_SPAN, end)
+    return operations.job_share(job, figures.filesystem_id, end - PEAK_SPAN, end)
 
 
 def _total(values: pl.Series) -> float:

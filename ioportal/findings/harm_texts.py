@@ -13,7 +13,7 @@ from ioportal.load import queue_links
 from ioportal.load.analysis import impact_estimate
 from ioportal.load.analysis.replay import impact as replay
 from ioportal.load.analysis.replay.impact import PRINCIPAL
-from ioportal.load.episode_texts import interval
+from ioportal.load.episodes import interval_text
 from ioportal.load.principal_windows import principal_name
 from ioportal.rules.rule import GROUPS
 from ioportal.site.models import Server
@@ -82,7 +82,9 @@ class Harm:
         low, high = map(_outward, self.bounds, (floor, ceil))
         interval_s = f"{'estimated, ' if self.is_estimated else ''}{low} s to {high} s"
         about = total_waiting(coarse(self.impact_s))
-        caused = f"{percent(self.share, 0)}% of the work {during}, {interval(self.start, self.end)}"
+        caused = (
+            f"{percent(self.share, 0)}% of the work {during}, {interval_text(self.start, self.end)}"
+        )
         if self.is_alone:
             effect = f"Others block the server, too: {it} alone added about {about} to the waiting"
             effect += f" of other users' requests ({interval_s})."

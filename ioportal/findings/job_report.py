@@ -20,7 +20,7 @@ from ioportal.findings import listed_flags
 from ioportal.jobs import job_facts, standings
 from ioportal.jobs.models import DirtyStatistics
 from ioportal.jobs.runs import node_hours
-from ioportal.load import impacts
+from ioportal.load import impact_totals
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class JobReport:
         if self.job.ended_at <= self.job.started_at:
             return None
         run = TimeRange(self.job.started_at, self.job.ended_at)
-        rows = impacts.of_job(self.job, run, self.reader)
+        rows = impact_totals.rows_of_job(self.job, run, self.reader)
         return next((row.total for row in rows if row.kind == _JOB), None)
 
     @cached_property

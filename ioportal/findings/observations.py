@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ioportal.findings import observation
 from ioportal.jobs.analysis.populations import coarse
-from ioportal.load.impacts import names_of
+from ioportal.load.impact_totals import names_of
 from ioportal.load.latest_work import MIN_SHARE
 from ioportal.telemetry.models import JobGroup, Principal
 

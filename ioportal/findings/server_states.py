@@ -11,8 +11,8 @@ from django.db.models import Max, Sum
 
 from ioportal.core.times import is_current
 from ioportal.findings import latest_data, observations
-from ioportal.load import episode_texts, episodes, impact_totals, queue_links
-from ioportal.load.impacts import OUTERMOST, names_of
+from ioportal.load import episodes, impact_totals, queue_links
+from ioportal.load.impact_totals import OUTERMOST, names_of
 from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.site.contacts import contacts
 from ioportal.site.models import Server
@@ -51,12 +51,12 @@ class Cause(NamedTuple):
     @property
     def times(self) -> str:
         """How slow others' requests were."""
-        return episode_texts.times(self.episode)
+        return episodes.times_text(self.episode)
 
     @property
     def interval(self) -> str:
         """When they were slow, as far as it is known."""
-        return episode_texts.interval(self.episode.start, self.episode.end)
+        return episodes.interval_text(self.episode.start, self.episode.end)
 
 
 @dataclass(frozen=True)

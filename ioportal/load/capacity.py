@@ -1,4 +1,4 @@
-"""The capacity of a metadata server in a range, from traces or from service statistics."""
+"""The capacity of metadata servers from traces or service statistics, cached."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from psycopg import sql
 from collectors.lustre import opcodes
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import UTC_US
-from ioportal.load import baselines, service_windows
+from ioportal.jobs.cache import cached
+from ioportal.load import baselines, demand, service_windows
 from ioportal.load.analysis import capacity
-from ioportal.load.analysis.capacity import WINDOWS
+from ioportal.load.analysis.capacity import WINDOWS, Capacity
 from ioportal.load.analysis.impact import US_PER_S
 from ioportal.site.models import Counter, ServerVersion
 from ioportal.telemetry import buckets, coverage, levels, piecewise
-from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.models import Coverage, ceil_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from ioportal.load.analysis.capacity import Capacity, Refusal
+    from ioportal.load.analysis.capacity import Refusal
+    from ioportal.load.analysis.replay.server import Plateau
+    from ioportal.site.models import Server
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.piecewise import Piece
 
@@ -207,3 +210,59 @@ def union(form: sql.SQL, pieces: Sequence[Piece]) -> sql.Composed:
         )
         for piece in pieces
     )
+
+
+_HOUR = timedelta(hours=1)
+_RENEWAL = timedelta(minutes=10)  # of cached results, while data arrives
+
+
+def latest_range(last: datetime) -> tuple[datetime, datetime]:
+    """Return the range of the latest capacity of a server, whose data ends at `last`."""
+    end = buckets.ceil(last, _HOUR)  # cached for an hour
+    return end - PERIOD, end
+
+
+def cached_of_server(
+    server: Server, method: Method, start: datetime, end: datetime, last: datetime | None
+) -> ServerCapacity:
+    """Return the capacity of a server in a range; `last` is the end of its data."""
+    return cached(
+        "capacity",
+        (server.pk, method.value, start, end),
+        lambda: of_server(server.pk, method, start, end),
+        lambda: buckets.floor(last, _RENEWAL) if last else None,
+    )
+
+
+def in_queues(server: Server, time: datetime) -> Plateau | None:
+    """Return the capacity that the queues of the day before a time show; None: unknown.
+
+    It is the one with which queues are served again.
+    """
+    end = ceil_to_window(time)
+    return cached(
+        "capacity-in-queues",
+        (server.pk, end),
+        lambda: demand.capacity(server.pk, end),
+    )
+
+
+def requests_per_s(server: Server, time: datetime | None = None) -> float | None:
+    """Return the requests a second that a server can serve; None: unknown.
+
+    It is the knee on the capacity page, else what its queues show, else the registered capacity.
+    The highest load seen is no capacity.
+
+    Args:
+        server: a metadata server.
+        time: the end of a day with queues; None: queues are not read.
+    """
+    last = last_observed(server.pk)
+    if last:
+        start, end = latest_range(last)
+        for method in methods(server.pk, start, end)[:1]:
+            result = cached_of_server(server, method, start, end, last).result
+            if isinstance(result, Capacity) and result.knee:
+                return result.knee.value / result.cost_s
+    plateau = in_queues(server, time) if time else None
+    return plateau.requests[0] if plateau else server.capacity_per_s

@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db import connection
+from django.utils import timezone
 
+from ioportal.core.formatting import times as formatted_times
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.load.analysis.slowness import SlownessCriteria
 from ioportal.telemetry import levels
@@ -113,3 +115,20 @@ def of_principals(
     with connection.cursor() as cursor:
         cursor.execute(_EPISODES, values)
         return [Episode(*row) for row in cursor.fetchall()]
+
+
+def times_text(episode: Episode) -> str:
+    """Return the mean over an episode and its worst 10 s, as multiples of the usual time."""
+    if episode.mean_times is None or episode.worst_times is None:
+        return "longer than usual"
+    mean, highest = (formatted_times(each) for each in (episode.mean_times, episode.worst_times))
+    return (
+        f"{mean} times as long as usual (mean over the episode; {highest} times in the worst 10 s)"
+    )
+
+
+def interval_text(start: datetime, end: datetime) -> str:
+    """Return a start and an end in the current time zone."""
+    start, end = timezone.localtime(start), timezone.localtime(end)
+    date = "" if start.date() == end.date() else "%Y-%m-%d "
+    return f"{start:%Y-%m-%d %H:%M:%S} to {end:{date}%H:%M:%S %Z}"

@@ -19,7 +19,7 @@ from ioportal.core.timelines import Steps
 from ioportal.load import baselines
 from ioportal.load.analysis.impact import WINDOW
 from ioportal.load.analysis.slowness import TIMES
-from ioportal.load.impacts import OUTERMOST, names_of
+from ioportal.load.impact_totals import OUTERMOST, names_of
 from ioportal.load.series import bin_width
 from ioportal.load.step_charts import StepsChart
 from ioportal.telemetry import coverage

@@ -3,7 +3,7 @@
 import pytest
 
 from ioportal.core.times import moment
-from ioportal.load.filesystem_load import Load, loads
+from ioportal.load.moved_load import Load, loads
 from ioportal.site.models import Filesystem, Server
 from ioportal.telemetry.rollups import roll_up
 from ioportal.telemetry.stage_runs import drain

@@ -17,8 +17,8 @@ from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.formatting import step_of
 from ioportal.core.timelines import OBSERVED, Steps, coarsened, rates, within
 from ioportal.ingest import pending_attribution
-from ioportal.load import host_operations
-from ioportal.load.load import target_load
+from ioportal.load import operations
+from ioportal.load.operations import target_load
 from ioportal.load.series import bin_width, exported, observed, seconds, seconds_within, without
 from ioportal.site import process_names
 from ioportal.telemetry.models import Coverage, Principal
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ioportal.core.charts.time_axis import Figure
     from ioportal.core.time_ranges import TimeRange
-    from ioportal.load.host_operations import Host
+    from ioportal.load.operations import Host
     from ioportal.site.models import Target
     from ioportal.telemetry.coverage import Interval
 
@@ -200,9 +200,7 @@ class MetadataLoad:
         """The busiest hosts outside jobs, from export statistics."""
         if self.window is None:
             return []
-        return host_operations.top_hosts(
-            self._observed_until.keys(), self.window.start, self.window.end
-        )
+        return operations.top_hosts(self._observed_until.keys(), self.window.start, self.window.end)
 
     @property
     def exported(self) -> str:

@@ -24,7 +24,7 @@ from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
 from ioportal.jobs.pending_statistics import pending_statistics
 from ioportal.jobs.populations import BATCH_JOBS
-from ioportal.load import impacts, request_times
+from ioportal.load import impact_totals, request_times
 from ioportal.load.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
     from ioportal.findings.case_texts import CaseSummary
     from ioportal.findings.server_states import ServerState
-    from ioportal.load.impact_totals import ImpactTotal
-    from ioportal.load.impacts import ImpactRow
+    from ioportal.load.impact_totals import ImpactRow, ImpactTotal
     from ioportal.load.step_charts import StepsChart
     from ioportal.load.top_consumers import PrincipalKey
     from ioportal.site.models import Source
@@ -284,7 +283,7 @@ class StaffHome:
     @cached_property
     def impacts(self) -> list[ImpactRow]:
         """Users, processes and hosts that slow down others now."""
-        return impacts.current(self._user, self._latest_impact)
+        return impact_totals.current_rows(self._user, self._latest_impact)
 
     @property
     def pending_work(self) -> dict[str, Any]:

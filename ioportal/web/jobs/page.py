@@ -21,7 +21,7 @@ from ioportal.ingest.data_quality import late_accounting
 from ioportal.jobs import job_facts, panda_jobs, rpc_reports
 from ioportal.jobs.job_facts import Comparison
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
-from ioportal.load import impacts
+from ioportal.load import impact_totals
 from ioportal.load.job_series import JobSeries
 from ioportal.load.step_charts import BY_NAME, KINDS, Timeline
 from ioportal.site.contacts import contact
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.analysis.rpc_report import RpcReport, RpcRow
     from ioportal.jobs.models import WorkloadJob
     from ioportal.jobs.panda_jobs import PandaSummary
-    from ioportal.load.impacts import ImpactRow
+    from ioportal.load.impact_totals import ImpactRow
     from ioportal.site.contacts import Contact
     from ioportal.web.common.requests import UserRequest
 
@@ -146,7 +146,7 @@ class JobPage:
         if not self.run:
             return []
         run = self.run if self.job.ended_at else replace(self.run, end=self.now)
-        return impacts.of_job(self.job, run, self._request.user)
+        return impact_totals.rows_of_job(self.job, run, self._request.user)
 
     @property
     def impact_about(self) -> str:

@@ -15,7 +15,7 @@ from ioportal.findings import case_texts as cases
 from ioportal.findings import listed_flags
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
-from ioportal.load import impacts, job_groups
+from ioportal.load import impact_totals, job_groups
 from ioportal.site.contacts import contact, project_contact
 from ioportal.web.cases.inbox import ALL
 from ioportal.web.common.selection import SelectedJobs
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ioportal.core.time_ranges import TimeRange
     from ioportal.findings.case_texts import CaseSummary
-    from ioportal.load.impacts import ImpactRow
+    from ioportal.load.impact_totals import ImpactRow
     from ioportal.site.contacts import Contact
     from ioportal.web.trends.page import Trend
 
@@ -324,7 +324,7 @@ class PersonPage(SelectedJobs):
             return []
         groups = job_groups.of_user if self.kind is USERS else job_groups.of_project
         period = self.filter.form.cleaned_data
-        return impacts.of_groups(
+        return impact_totals.rows_of_groups(
             groups(self.name), period.get("start"), period.get("end"), self.user
         )
 

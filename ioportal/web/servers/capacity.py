@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from ioportal.core.formatting import significant
 from ioportal.core.time_ranges import TimeRange
-from ioportal.load import capacity, job_loads, server_capacities
+from ioportal.load import capacity, job_loads
 from ioportal.load.analysis.capacity import (
     CURVE,
     KNEE_FACTOR,
@@ -99,7 +99,7 @@ class CapacityPage:
         if last is None:
             return None
         self._last = last
-        default = TimeRange(*server_capacities.latest_range(last))
+        default = TimeRange(*capacity.latest_range(last))
         window, self.errors = TimeRange.or_default(self._query, default)
         return window
 
@@ -130,7 +130,7 @@ class CapacityPage:
         if method is None or window is None:
             return None
         start, end = window.start, window.end
-        return server_capacities.of_range(self.server, method, start, end, self._last)
+        return capacity.cached_of_server(self.server, method, start, end, self._last)
 
     @property
     def capacity(self) -> Capacity | None:

@@ -19,14 +19,7 @@ from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
 from ioportal.findings import observations
-from ioportal.load import (
-    host_operations,
-    impacts,
-    operation_times,
-    request_times,
-    server_capacities,
-    top_clients,
-)
+from ioportal.load import capacity, impact_totals, operations, request_times, top_clients
 from ioportal.load.series import exported
 from ioportal.load.step_charts import StepsChart
 from ioportal.site.models import Server, Target
@@ -48,9 +41,8 @@ if TYPE_CHECKING:
     from ioportal.core.timelines import Steps
     from ioportal.findings.observations import ObservedServer
     from ioportal.load.analysis.replay.server import Plateau
-    from ioportal.load.host_operations import Host
-    from ioportal.load.impacts import ImpactRow
-    from ioportal.load.operation_times import OperationTime
+    from ioportal.load.impact_totals import ImpactRow
+    from ioportal.load.operations import Host, OperationTime
     from ioportal.load.top_clients import Client
 
 _DEFAULT_RANGE = timedelta(days=1)
@@ -194,7 +186,7 @@ class ServerPage:
         """The capacity that its queues of the day before the end show; None: unknown."""
         if self.window is None or self.server.kind != Server.Kind.MDS:
             return None
-        return server_capacities.in_queues(self.server, self.window.end)
+        return capacity.in_queues(self.server, self.window.end)
 
     @cached_property
     def _series(self) -> ServerSeries | None:
@@ -288,14 +280,14 @@ class ServerPage:
         """Operations on the server's MDTs with their mean times."""
         if self.window is None:
             return []
-        return operation_times.by_kind(self._mdts, self.window.start, self.window.end)
+        return operations.by_kind(self._mdts, self.window.start, self.window.end)
 
     @cached_property
     def hosts(self) -> list[Host]:
         """The busiest hosts outside jobs on the server's MDTs."""
         if self.window is None:
             return []
-        return host_operations.top_hosts(self._mdts, self.window.start, self.window.end)
+        return operations.top_hosts(self._mdts, self.window.start, self.window.end)
 
     @property
     def exported(self) -> str:
@@ -307,7 +299,7 @@ class ServerPage:
         """Impact of users, processes and hosts, largest first."""
         if self.window is None:
             return []
-        return impacts.in_range(self.window, self._user, [self.server.pk])
+        return impact_totals.rows_in_range(self.window, self._user, [self.server.pk])
 
     @cached_property
     def _mdts(self) -> list[int]:
