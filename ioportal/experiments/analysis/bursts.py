@@ -6,12 +6,8 @@ Each client writes to one or more targets; a burst ends when all its transfers h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MIN_BURSTS = 3
 SLOW = 1.5  # a straggler takes more than this many times the median time per byte of its burst
@@ -31,13 +27,11 @@ class Bursts:
         bursts: a row per burst x size: burst, size, start_s, clients, targets, transfers, bytes,
             makespan_s, aggregate_bytes_per_s, delivered_bytes_per_s, effective (aggregate),
             straggler_share, mean_distance (null: positions unknown).
-        sizes: classes of sizes, in ascending order.
         refusal: reason why bursts are not distinguished; "" if they are.
     """
 
     transfers: pl.DataFrame
     bursts: pl.DataFrame
-    sizes: Sequence[str]
     refusal: str = ""
 
 
@@ -69,7 +63,6 @@ def bursts(transfers: pl.DataFrame) -> Bursts:
     Source: docs/experiments.md, "Output performance".
     """
     scored = _with_bursts(transfers.filter(pl.col("bytes") > 0))
-    sizes = _size_classes(scored)
     scored = _scored(scored.with_columns(size=_size_class(scored)))
     summary = _summary(scored)
     refusal = ""
@@ -78,7 +71,7 @@ def bursts(transfers: pl.DataFrame) -> Bursts:
             f"There are fewer than {MIN_BURSTS} bursts: transfers overlap without a pause, or the "
             "series is short."
         )
-    return Bursts(scored, summary, sizes, refusal)
+    return Bursts(scored, summary, refusal)
 
 
 def _with_bursts(transfers: pl.DataFrame) -> pl.DataFrame:
@@ -94,11 +87,6 @@ def _bounds(transfers: pl.DataFrame) -> list[int]:
     if len(distinct) <= _MOST_SIZES:
         return distinct
     return [round((distinct[0] * distinct[-1]) ** 0.5)]
-
-
-def _size_classes(transfers: pl.DataFrame) -> list[str]:
-    ordered = transfers.select("bytes", size=_size_class(transfers)).sort("bytes")
-    return ordered["size"].unique(maintain_order=True).to_list()
 
 
 def _size_class(transfers: pl.DataFrame) -> pl.Expr:
@@ -153,7 +141,6 @@ def _summary(transfers: pl.DataFrame) -> pl.DataFrame:
         transfers=pl.len(),
         bytes=pl.col("bytes").sum(),
         makespan_s=end - pl.col("start_s").min(),
-        median_s=pl.col("duration_s").median(),
         peak=pl.col("peak").first(),
         straggler_share=(pl.col("slowness") > SLOW).mean(),
     )

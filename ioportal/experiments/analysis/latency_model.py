@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
+from ioportal.jobs.analysis.comparison.results import CONFIDENCE
+from ioportal.load.analysis.load_ramp import Interval
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeAlias
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 
 MIN_RUNS = 3
 MOST_COLLINEAR = 0.999  # correlation (cosine) of operations and bytes over runs
-CONFIDENCE = 0.95
 EXACT = 1e-9  # share of the time: smaller residuals are rounding
 CLAIM_MARGIN = 0.1  # relative difference of a claimed time that still agrees
 _EDGE = (1 + CONFIDENCE) / 2
@@ -92,21 +94,12 @@ def predict(load: Load, parameters: Parameters) -> Prediction:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A fitted parameter with its 95 % interval; `high` may be infinite."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Fit:
     """Latency and bandwidth fitted to measured runs."""
 
     runs: int
-    latency_s: Estimate
-    bandwidth_bytes_per_s: Estimate
+    latency_s: Interval
+    bandwidth_bytes_per_s: Interval  # its upper bound may be infinite
     residual_s: float  # standard deviation about the model, with the degrees of freedom it leaves
 
     @property
@@ -157,10 +150,10 @@ def fit(loads: Sequence[Load]) -> Fit:
     errors = np.sqrt(variance * np.diag(np.linalg.inv(scaled.T @ scaled)))
     wide = float(scipy.stats.t.ppf(_EDGE, degrees)) * errors
     latency, slowness = (
-        Estimate(*(float(x / length) for x in (value, max(value - half, 0.0), value + half)))
+        Interval(*(float(x / length) for x in (value, max(value - half, 0.0), value + half)))
         for value, half, length in zip(solution, wide, lengths, strict=True)
     )
-    bandwidth = Estimate(
+    bandwidth = Interval(
         1 / slowness.value, 1 / slowness.high, 1 / slowness.low if slowness.low else np.inf
     )
     predicted = amounts @ np.array([latency.value, slowness.value])

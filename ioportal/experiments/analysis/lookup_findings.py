@@ -21,9 +21,9 @@ from ioportal.experiments.analysis.lookups import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from ioportal.experiments.analysis.search_paths import FirstPlace, Saving, Searches
+    from ioportal.experiments.analysis.search_paths import Saving, Searches
 
 _MIN_FAILED_SHARE = 0.05  # of an area's look-ups: fewer are no problem
 _MIN_FAILED = 20  # look-ups: fewer cost nothing, whatever their share
@@ -80,17 +80,17 @@ class TracedArm:
         )
 
     @cached_property
-    def first_place(self) -> FirstPlace:
-        """How often the working directory is searched first."""
+    def first_searched(self) -> int:
+        """How many names are searched in the working directory first."""
         folders = [path for path, area in self.prefixes.items() if area == WORKING_DIRECTORY]
-        return search_paths.first_place(self.searches, [*folders, _CURRENT])
+        return search_paths.first_searched(self.searches, [*folders, _CURRENT])
 
     def total(self, area: str) -> int:
         """Return the look-ups in an area."""
         return int(self.areas.filter(pl.col("area") == area)["total"].sum())
 
 
-def findings(arms: list[TracedArm]) -> list[str]:
+def findings(arms: Sequence[TracedArm]) -> list[str]:
     """Return conclusions about the first arm, and about the others in comparison."""
     if not arms:
         return []
@@ -156,13 +156,12 @@ def _area(saving: Saving) -> str:
 
 
 def _working_directory(arm: TracedArm) -> list[str]:
-    first = arm.first_place
-    if not first.first:
+    if not arm.first_searched:
         return []
     text = (
-        f"The working directory is searched first: {first.first:,} names were looked up there "
-        "before they were found elsewhere. Remove empty entries and “.” from the search paths. In "
-        "Python, remove the first entry: sys.path = sys.path[1:]."
+        f"The working directory is searched first: {arm.first_searched:,} names were looked up "
+        "there before they were found elsewhere. Remove empty entries and “.” from the search "
+        "paths. In Python, remove the first entry: sys.path = sys.path[1:]."
     )
     return [text]
 

@@ -73,7 +73,6 @@ class Entry:
 
     path: str
     look_ups: int
-    opens: int
     variables: tuple[str, ...] = ()  # whose search path has it, by the names looked up there
     needed: int = 0  # names that exist in this entry only
     examples: tuple[str, ...] = ()
@@ -103,11 +102,6 @@ class Saving:
     def saved_look_ups(self) -> int:
         """The look-ups that disappear."""
         return sum(entry.look_ups for entry in self.removed)
-
-    @property
-    def saved_opens(self) -> int:
-        """The opens that disappear."""
-        return sum(entry.opens for entry in self.removed)
 
 
 def searches(look_ups: pl.DataFrame) -> Searches:
@@ -277,8 +271,11 @@ def saving(look_ups: pl.DataFrame, found: Searches, area: str) -> Saving:
     for row in large.iter_rows(named=True):
         lost = owners.lost_without(row["entry"])
         entry = Entry(
-            *(row["entry"], row["wasted"], row["wasted_open"], tuple(row["variables"] or ())),
-            *(len(lost), tuple(lost[:NAMES_SHOWN])),
+            row["entry"],
+            row["wasted"],
+            tuple(row["variables"] or ()),
+            len(lost),
+            tuple(lost[:NAMES_SHOWN]),
         )
         if lost:
             blocked.append(entry)
@@ -366,21 +363,8 @@ def chain(found: Searches, name: str) -> pl.DataFrame:
     )
 
 
-@dataclass(frozen=True)
-class FirstPlace:
-    """How often a directory is searched without success, and how often first.
-
-    Attributes:
-        names: searched there without success, and found elsewhere.
-        first: of these, the names that were searched there before any other place.
-    """
-
-    names: int
-    first: int
-
-
-def first_place(found: Searches, entries: Collection[str]) -> FirstPlace:
-    """Return whether some entries, such as the working directory, are searched first."""
+def first_searched(found: Searches, entries: Collection[str]) -> int:
+    """Return how many names were searched in some entries first, and found elsewhere."""
     is_here = _ENTRY.is_in(list(entries))
     names = (
         found.attempts.drop_nulls("name")
@@ -391,4 +375,4 @@ def first_place(found: Searches, entries: Collection[str]) -> FirstPlace:
         )
         .filter("is_wasted")
     )
-    return FirstPlace(names.height, int(names["is_first"].sum()))
+    return int(names["is_first"].sum())

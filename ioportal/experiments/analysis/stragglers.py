@@ -176,52 +176,42 @@ def skills(series: pl.DataFrame) -> list[Skill]:
         Nothing for lags without such bursts, with fewer than `MIN_COMPONENTS` components, or
         without slow states.
     """
-    coded = _coded(series)
-    return [skill for lag_s in LAGS_S if (skill := _skill(coded.compared(lag_s), lag_s))]
-
-
-@dataclass(frozen=True)
-class _Coded:
-    """States with numbers of components and bursts, in ascending order of both.
-
-    Attributes:
-        components: shape (n,), from 0.
-        bursts: shape (n,), from 0.
-        slow: shape (n,).
-        starts_s: start of each burst.
-    """
-
-    components: Ints
-    bursts: Ints
-    slow: Bools
-    starts_s: Floats
-
-    def compared(self, lag_s: float) -> Floats:
-        """Return sums by component: pairs, slow, without earlier slowness, and slow of these."""
-        count = self.starts_s.size
-        earlier = np.searchsorted(self.starts_s, self.starts_s - lag_s, side="right") - 1
-        is_known = earlier >= 0
-        age_s = self.starts_s - self.starts_s[earlier]
-        is_known &= age_s <= (1 + _TOLERANCE) * lag_s
-        keys = self.components * count + self.bursts
-        wanted = self.components * count + earlier[self.bursts]
-        place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-        is_pair = is_known[self.bursts] & (keys[place] == wanted)
-        slow, kept = self.slow[is_pair], ~self.slow[place[is_pair]]
-        columns = (np.ones(slow.shape), slow, kept, slow & kept)
-        component = self.components[is_pair]
-        size = int(self.components[-1]) + 1 if self.components.size else 0
-        sums = np.stack([np.bincount(component, each, minlength=size) for each in columns], axis=1)
-        compared: Floats = sums[sums[:, 0] > 0].astype(float)
-        return compared
-
-
-def _coded(series: pl.DataFrame) -> _Coded:
     bursts, places = np.unique(series["burst"].to_numpy(), return_inverse=True)
     starts_s = np.zeros(bursts.size)
     starts_s[places] = series["start_s"].to_numpy()
     components = series["component"].rank("dense").to_numpy().astype(np.int64) - 1
-    return _Coded(components, places, series["slow"].to_numpy(), starts_s)
+    slow = series["slow"].to_numpy()
+    counts = ((lag_s, _counts(components, places, slow, starts_s, lag_s)) for lag_s in LAGS_S)
+    return [skill for lag_s, each in counts if (skill := _skill(each, lag_s))]
+
+
+def _counts(components: Ints, bursts: Ints, slow: Bools, starts_s: Floats, lag_s: float) -> Floats:
+    """Return sums by component: pairs, slow, without earlier slowness, and slow of these.
+
+    Args:
+        components: shape (n,), from 0, in ascending order.
+        bursts: shape (n,), from 0; of a component in ascending order.
+        slow: shape (n,).
+        starts_s: start of each burst.
+        lag_s: time between the compared bursts.
+    """
+    count = starts_s.size
+    earlier = np.searchsorted(starts_s, starts_s - lag_s, side="right") - 1
+    is_known = earlier >= 0
+    age_s = starts_s - starts_s[earlier]
+    is_known &= age_s <= (1 + _TOLERANCE) * lag_s
+    keys = components * count + bursts
+    wanted = components * count + earlier[bursts]
+    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    is_pair = is_known[bursts] & (keys[place] == wanted)
+    now, kept = slow[is_pair], ~slow[place[is_pair]]
+    columns = (np.ones(now.shape), now, kept, now & kept)
+    size = int(components[-1]) + 1 if components.size else 0
+    sums = np.stack(
+        [np.bincount(components[is_pair], each, minlength=size) for each in columns], axis=1
+    )
+    compared: Floats = sums[sums[:, 0] > 0].astype(float)
+    return compared
 
 
 def _skill(counts: Floats, lag_s: float) -> Skill | None:

@@ -30,7 +30,6 @@ class Totals:
 
     def __init__(self, max_paths: int = MAX_PATHS) -> None:
         self._max_paths = max_paths
-        self._has_folded_paths = False
         self._calls = _Sums(_summed_calls)
         self._windows = _Sums(_summed_windows)
 
@@ -54,12 +53,6 @@ class Totals:
         return self._calls.total.sort("first_line", *_CALL)
 
     @property
-    def has_folded_paths(self) -> bool:
-        """Whether some paths were replaced by their directory."""
-        self._sum_up()
-        return self._has_folded_paths
-
-    @property
     def windows(self) -> pl.DataFrame:
         """One row per 10 s x call x failed: count, duration_s; calls without a time are missing."""
         self._windows.sum_up()
@@ -75,7 +68,6 @@ class Totals:
             paths = self._calls.total.group_by("path").agg(pl.min("first_line"))
             if paths.height <= self._max_paths:
                 return
-            self._has_folded_paths = True
             # Half of the limit leaves room for the directories.
             kept = paths.bottom_k(self._max_paths // 2, by="first_line")["path"].implode()
             self._calls.replace(

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioportal.core.charts.arms import LOOKS
-from ioportal.core.charts.labels import axis_title, category_text, plotly_text
+from ioportal.core.charts.labels import category_text, plotly_text
 from ioportal.core.charts.log_axis import log_axis
 from ioportal.core.charts.palette import HUES, REST
-from ioportal.core.charts.time_axis import number_format
+from ioportal.experiments.charts.axes import layout, values_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OK, FAILED = "found", "failed"
 _ENTRY_CHARACTERS = 44
 _ROW = 46  # pixels
-_MARGIN = {"l": 66, "r": 14, "t": 30, "b": 54}
+_FRAME = 90  # pixels above and below the rows
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,8 @@ def stacked(
         unit: unit of the values.
         hover: d3's format of a value.
     """
-    highest = max(
-        (sum(value or 0 for value in values) for values in zip(*_values(segments), strict=True)),
-        default=0.0,
-    )
+    values = zip(*(segment.values for segment in segments), strict=True)
+    highest = max((sum(abs(value or 0) for value in of_row) for of_row in values), default=0.0)
     return {
         "data": [
             {
@@ -70,69 +68,30 @@ def stacked(
             }
             for segment in segments
         ],
-        "layout": {
-            **row_layout(rows),
-            "barmode": "relative",
-            "xaxis": value_axis(title, unit, highest),
-        },
+        "layout": layout(
+            values_axis(title, unit, highest),
+            {
+                "automargin": True,
+                "fixedrange": True,
+                "gridcolor": "--line",
+                "zeroline": False,
+                "tickvals": list(range(len(rows))),
+                "ticktext": [category_text(name) for name in rows],
+                "range": [len(rows) - 0.5, -0.5],
+            },
+            height=_ROW * len(rows) + _FRAME,
+            barmode="relative",
+        ),
     }
 
 
-def _values(segments: Sequence[Segment]) -> list[Sequence[float | None]]:
-    return [segment.values for segment in segments]
-
-
-def row_layout(rows: Sequence[str]) -> Figure:
-    """Return the layout of a chart with a named row each."""
-    return {
-        "height": _ROW * len(rows) + _MARGIN["t"] + _MARGIN["b"],
-        "margin": dict(_MARGIN),
-        "dragmode": False,
-        "hovermode": "closest",
-        "showlegend": True,
-        "legend": {
-            "orientation": "h",
-            "x": 0,
-            "y": 1.02,
-            "yanchor": "bottom",
-            "traceorder": "normal",
-        },
-        "yaxis": {
-            "automargin": True,
-            "fixedrange": True,
-            "gridcolor": "--line",
-            "zeroline": False,
-            "tickvals": list(range(len(rows))),
-            "ticktext": [category_text(name) for name in rows],
-            "range": [len(rows) - 0.5, -0.5],
-        },
-    }
-
-
-def value_axis(title: str, unit: str, highest: float) -> Figure:
-    """Return a horizontal axis of values from 0."""
-    return {
-        "title": axis_title(title, unit),
-        "rangemode": "tozero",
-        "fixedrange": True,
-        "nticks": 6,
-        "tickangle": 0,
-        "tickformat": number_format(highest, unit),
-        "gridcolor": "--line",
-        "zerolinecolor": "--line-strong",
-        "linecolor": "--line-strong",
-        "ticks": "outside",
-        "tickcolor": "--line-strong",
-    }
-
-
-def steps(arms: Sequence[StepTimes]) -> Figure:
+def steps(arms: Sequence[StepTimes], names: Sequence[str]) -> Figure:
     """Draw the mean seconds of each step, and the rest of the wall-clock time, stacked.
 
     Args:
         arms: at least one.
+        names: of the steps.
     """
-    names = list(dict.fromkeys(name for arm in arms for name in arm.seconds))
     segments = [
         Segment(
             name,
@@ -229,33 +188,17 @@ def residuals(predictions: Sequence[Prediction]) -> Figure:
     """Draw measured - predicted time of each load with a measured time.
 
     Args:
-        predictions: from top to bottom; times in s.
+        predictions: from top to bottom; at least one with a measured time.
     """
     known = [
         (each.load.name, each.residual_s) for each in predictions if each.residual_s is not None
     ]
-    names = [name for name, _ in known]
-    values = [value for _, value in known]
-    highest = max(map(abs, values), default=0.0)
-    return {
-        "data": [
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": "measured - predicted",
-                "y": list(range(len(names))),
-                "x": values,
-                "customdata": [plotly_text(name) for name in names],
-                "marker": {"color": "--series-4"},
-                "hovertemplate": "%{customdata}: %{x:+.4~g} s<extra></extra>",
-            }
-        ],
-        "layout": {
-            **row_layout(names),
-            "showlegend": False,
-            "xaxis": value_axis("Measured - predicted (s)", "s", highest),
-        },
-    }
+    names, values = zip(*known, strict=True)
+    title = "Measured - predicted"
+    segment = Segment(title.lower(), "--series-4", values)
+    figure = stacked(names, [segment], f"{title} (s)", "s", hover="+.4~g")
+    figure["layout"]["showlegend"] = False
+    return figure
 
 
 def by_area(rows: Sequence[tuple[str, int, int]]) -> Figure:

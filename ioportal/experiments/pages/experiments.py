@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -21,14 +20,12 @@ from ioportal.web.common import exports
 from ioportal.web.common.tables import Column, Table, included, to
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-    from django.db.models import QuerySet
-    from django.http import HttpResponse, HttpResponseBase, QueryDict
+    from django.http import HttpResponse, HttpResponseBase
 
     from ioportal.web.common.requests import UserRequest
 
 
-PER_PAGE = 50
+_PER_PAGE = 50
 _COLUMNS: tuple[Column[Any], ...] = (
     Column("slug", ""),
     Column("name", "Name", link=to("experiment", "slug")),
@@ -52,43 +49,20 @@ _COLUMNS: tuple[Column[Any], ...] = (
 )
 
 
-class ExperimentList:
-    """The experiments that a user may see, latest first."""
-
-    def __init__(self, user: User, query: QueryDict) -> None:
-        self._user = user
-        self._query = query
-
-    @cached_property
-    def experiments(self) -> QuerySet[Experiment]:
-        """The experiments with runs, and their numbers of arms and runs."""
-        visible = Experiment.objects.visible_to(self._user).select_related("owner")
-        counted = visible.annotate(
-            arm_count=Count("arms", distinct=True), run_count=Count("runs", distinct=True)
-        )
-        return counted.filter(run_count__gt=0).order_by("-created_at", "-pk")
-
-    @cached_property
-    def table(self) -> Table[Any]:
-        """The experiments in columns."""
-        return Table(
-            "Experiments", _COLUMNS, self.experiments, query=self._query, per_page=PER_PAGE
-        )
-
-    @property
-    def simulated(self) -> bool:
-        """Whether an experiment on the page is simulated."""
-        return any(experiment.simulated for experiment in self.table.page)
-
-
 @require_safe
 @exports.accept("csv", "json")
 def experiment_list(request: UserRequest) -> HttpResponseBase:
-    """List experiments."""
-    listed = ExperimentList(request.user, request.GET)
+    """List the experiments with runs that a user may see, latest first."""
+    visible = Experiment.objects.visible_to(request.user).select_related("owner")
+    counted = visible.annotate(
+        arm_count=Count("arms", distinct=True), run_count=Count("runs", distinct=True)
+    )
+    experiments = counted.filter(run_count__gt=0).order_by("-created_at", "-pk")
+    table = Table("Experiments", _COLUMNS, experiments, query=request.GET, per_page=_PER_PAGE)
     if exports.requested_format(request):
-        return exports.response(request, "experiments", {}, *listed.table.export)
-    context = {"section": "experiments", "listed": listed}
+        return exports.response(request, "experiments", {}, *table.export)
+    simulated = any(each.simulated for each in table.page)
+    context = {"section": "experiments", "table": table, "simulated": simulated}
     return render(request, "experiments/list.html", context)
 
 

@@ -80,7 +80,8 @@ def test_small_heat_maps_have_texts():
 
 def test_steps_are_stacked_before_the_rest():
     drawn = bars.steps(
-        [StepTimes("stage-in", 2, {"write": 40.0}, 800.0), StepTimes("direct", 2, {}, 820.0)]
+        [StepTimes("stage-in", 2, {"write": 40.0}, 800.0), StepTimes("direct", 2, {}, 820.0)],
+        ["write"],
     )
 
     assert [trace["x"] for trace in drawn["data"]] == [[40.0, None], [800.0, 820.0]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,22 +19,21 @@ from ioportal.experiments.charts import bars
 from ioportal.experiments.charts.categories import Box, box_plot, heat_map
 from ioportal.experiments.pages.sections.section import (
     Section,
-    choice,
     frame,
     is_of_ior,
-    other_parameters,
 )
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE
 from ioportal.web.common.parts import Part
-from ioportal.web.common.tables import Column, Table, by_position
+from ioportal.web.common.tables import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ioportal.core.charts.arms import Look
     from ioportal.experiments.analysis.efficiency import (
         Cell,
         Contrast,
+        Covariate,
         Distribution,
         Matrix,
         StepTimes,
@@ -73,7 +71,6 @@ class AccessMethods(Section):
 
     name = "access"
     title = "Access methods"
-    template = "experiments/_access.html"
 
     @cached_property
     def _frame(self) -> pl.DataFrame:
@@ -101,21 +98,15 @@ class AccessMethods(Section):
     @cached_property
     def choices(self) -> list[Choice]:
         """The metric, and the labels of rows and columns."""
-        query = self.page.query
         metrics = [(name, run_metric(name).title) for name in self._metrics]
         labels = [(name, titled(name)) for name in self._labels]
-        rows = choice(query, "rows", "Rows", labels, self._labels[0])
+        rows = self.choice("rows", "Rows", labels, self._labels[0])
         others = [*(label for label in labels if label[0] != rows.selected), _NONE]
         return [
-            choice(query, "access_metric", "Metric", metrics, self._metrics[0]),
+            self.choice("access_metric", "Metric", metrics, self._metrics[0]),
             rows,
-            choice(query, "columns", "Columns", others, others[0][0]),
+            self.choice("columns", "Columns", others, others[0][0]),
         ]
-
-    @property
-    def other_parameters(self) -> list[tuple[str, str]]:
-        """Parameters of other sections."""
-        return other_parameters(self.page.query, self.choices)
 
     @property
     def metric(self) -> Metric:
@@ -208,14 +199,6 @@ class AccessMethods(Section):
                     f"{self.place(cell)}: {getattr(cell, state):,}" for cell in cells
                 )
                 yield f"Runs that {'hung' if state == 'hung' else 'failed'}: {places}."
-
-    @cached_property
-    def covariates(self) -> list[tuple[str, int, Interval]]:
-        """Title, runs and correlation of other metrics."""
-        found = efficiency.covariates(
-            self._frame, self.metric.name, self.row_label, self.column_label
-        )
-        return [(run_metric(each.name).title, each.count, each.correlation) for each in found]
 
     @cached_property
     def _steps(self) -> pl.DataFrame:
@@ -399,7 +382,9 @@ class AccessMethods(Section):
             "covariates": Table(
                 "Correlations within cells",
                 _COVARIATES,
-                self.covariates,
+                efficiency.covariates(
+                    self._frame, self.metric.name, self.row_label, self.column_label
+                ),
                 about=f"Spearman's correlation with {self.metric.title} among the runs of each "
                 "cell. An interval without 0 is evidence of a relation, not of a cause.",
             ),
@@ -417,34 +402,37 @@ _GROUP: tuple[Column[_Group], ...] = (
     Column("row", ""),
     Column("column", ""),
 )
-_COVARIATES: tuple[Column[tuple[str, int, Interval]], ...] = (
-    Column("metric", "Metric", itemgetter(0)),
-    Column("runs", "Runs", itemgetter(1), ""),
-    Column("correlation", "Correlation", lambda row: row[2].value, "", form="{:.2f}".format),
+_COVARIATES: tuple[Column[Covariate], ...] = (
+    Column("metric", "Metric", lambda row: run_metric(row.name).title),
+    Column("runs", "Runs", "count", ""),
+    Column("correlation", "Correlation", "correlation__value", "", form="{:.2f}".format),
     Column(
         "low",
         "95 % interval",
-        lambda row: row[2].low,
-        cell=lambda row: f"{row[2].low:.2f} to {row[2].high:.2f}",
+        "correlation__low",
+        cell=lambda row: f"{row.correlation.low:.2f} to {row.correlation.high:.2f}",
     ),
-    Column("high", "", lambda row: row[2].high),
+    Column("high", "", "correlation__high"),
 )
 
 
 def _step_chart(arms: list[StepTimes]) -> Part[Any]:
     names = list(dict.fromkeys(name for arm in arms for name in arm.seconds))
-    shown = [(arm.arm, [*(arm.seconds.get(name) for name in names), arm.rest_s]) for arm in arms]
     return Part(
         "Mean time of the steps",
-        by_position(
+        (
             Column("arm", "Arm"),
-            Column("runs", "Runs", unit=""),
-            *(Column(f"{name}_s", name, unit="s") for name in names),
+            Column("runs", "Runs", "count", ""),
+            *(Column(f"{name}_s", name, _seconds_of(name), "s") for name in names),
             Column("rest_s", "Rest", unit="s"),
         ),
-        [(arm.arm, arm.count, *values) for arm, (_, values) in zip(arms, shown, strict=True)],
+        arms,
         "access-steps",
-        bars.steps(arms),
+        bars.steps(arms, names),
         about="Stage-in takes steps before the run reads; direct access has none. The rest is the "
         "wall-clock time without the steps.",
     )
+
+
+def _seconds_of(name: str) -> Callable[[StepTimes], float | None]:
+    return lambda arm: arm.seconds.get(name)

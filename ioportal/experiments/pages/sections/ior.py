@@ -72,7 +72,6 @@ class Ior(Section):
 
     name = "ior"
     title = "IOR"
-    template = "experiments/_ior.html"
 
     @cached_property
     def _runs(self) -> list[Run]:

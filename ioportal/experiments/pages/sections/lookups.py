@@ -48,35 +48,23 @@ _FILE_COLUMNS = ("path", "area", "error", "failed", "open")
 
 
 @dataclass(frozen=True)
-class ShownArm:
+class ShownArm(TracedArm):
     """An arm with traced runs."""
 
-    arm: Arm
     look: int
-    runs: list[Run]
+    first_run: Run
     calls: pl.DataFrame
-    traced: TracedArm
-
-    @cached_property
-    def areas(self) -> list[dict[str, Any]]:
-        """Look-ups by storage area."""
-        return self.traced.areas.to_dicts()
 
     @cached_property
     def opened(self) -> pl.Series:
         """The files that were opened."""
-        return lookups.opened_files(self.traced.look_ups)
+        return lookups.opened_files(self.look_ups)
 
     @property
     def is_folded(self) -> bool:
         """Whether later paths are counted by their directory: see `system_calls.Totals`."""
         path = pl.col("path")
         return bool(self.calls.select((path.str.ends_with("/") & (path != "/")).any()).item())
-
-    @property
-    def has_paths(self) -> bool:
-        """Whether the log has paths: a summary of strace -c has none."""
-        return self.traced.look_ups.height > 0
 
 
 @dataclass(frozen=True)
@@ -131,20 +119,21 @@ class LookUps(Section):
         """The arms with traced runs."""
         return [
             ShownArm(
-                arm,
+                arm.name,
+                len(runs),
+                lookups.look_ups(calls, self.prefixes),
+                self.prefixes,
                 self.page.looks[arm.pk],
-                runs,
+                runs[0],
                 calls,
-                TracedArm(
-                    arm.name, len(runs), lookups.look_ups(calls, self.prefixes), self.prefixes
-                ),
             )
             for arm, runs, calls in self._calls
         ]
 
     @cached_property
     def _with_paths(self) -> list[ShownArm]:
-        return [arm for arm in self.arms if arm.has_paths]
+        """The arms whose logs have paths: a summary of strace -c has none."""
+        return [arm for arm in self.arms if arm.look_ups.height]
 
     @cached_property
     def first(self) -> ShownArm | None:
@@ -156,20 +145,20 @@ class LookUps(Section):
         """What to fix, and what changed."""
         if not self._with_paths:
             return ["The log has no paths: it is a summary, or traces other calls."]
-        found = lookup_findings.findings([arm.traced for arm in self._with_paths])
-        return [*found, *(_FOLDED.format(arm.arm.name) for arm in self.arms if arm.is_folded)]
+        found = lookup_findings.findings(self._with_paths)
+        return [*found, *(_FOLDED.format(arm.name) for arm in self.arms if arm.is_folded)]
 
     def _areas(self) -> Table[AreaRow]:
         """Return look-ups by storage area, a row per arm; shared storage first."""
         names: dict[str, None] = {}
         for arm in self._with_paths:
-            names |= dict.fromkeys(row["area"] for row in arm.areas)
+            names |= dict.fromkeys(arm.areas["area"].to_list())
         shared = sorted(names, key=lambda area: area in lookups.NODE_AREAS)
         rows = [row for area in shared for row in self._area_rows(area)]
         exported = [
-            (arm.arm.name, *row)
+            (arm.name, *row)
             for arm in self._with_paths
-            for row in arm.traced.areas.select(_AREA_COLUMNS).iter_rows()
+            for row in arm.areas.select(_AREA_COLUMNS).iter_rows()
         ]
         return Table(
             "Look-ups by storage area",
@@ -183,8 +172,8 @@ class LookUps(Section):
         first: float | None = None
         for arm in self._with_paths:
             none = dict.fromkeys(_AREA_COLUMNS, 0)
-            counts = next((row for row in arm.areas if row["area"] == area), none)
-            mean = counts["total"] / len(arm.runs)
+            counts = next((row for row in arm.areas.to_dicts() if row["area"] == area), none)
+            mean = counts["total"] / arm.runs
             yield AreaRow(area, arm, counts, mean / first if first else None)
             first = mean if first is None else first
 
@@ -204,12 +193,12 @@ class LookUps(Section):
             "Opened files",
             by_position(
                 Column("pattern", "Distinct files"),
-                *(Column(arm.arm.name, arm.arm.name, unit="") for arm in self._with_paths),
+                *(Column(arm.name, arm.name, unit="") for arm in self._with_paths),
             ),
             [(name, *(each[name] for each in counts)) for name in ("all files", *patterns)],
             exported=(
                 ("arm", "path"),
-                [(arm.arm.name, path) for arm in self._with_paths for path in arm.opened.to_list()],
+                [(arm.name, path) for arm in self._with_paths for path in arm.opened.to_list()],
             ),
         )
 
@@ -219,11 +208,11 @@ class LookUps(Section):
         if not self.first:
             return []
         others = [
-            dict(arm.traced.searches.entries.select("entry", "wasted").iter_rows())
+            dict(arm.searches.entries.select("entry", "wasted").iter_rows())
             for arm in self._with_paths[1:]
         ]
-        proposed = {entry.path for saving in self.first.traced.savings for entry in saving.removed}
-        entries = self.first.traced.searches.entries
+        proposed = {entry.path for saving in self.first.savings for entry in saving.removed}
+        entries = self.first.searches.entries
         return [
             {
                 **row,
@@ -240,7 +229,7 @@ class LookUps(Section):
         """Names with the most wasted look-ups, each with the entries in the order of the search."""
         if not self.first:
             return []
-        found = self.first.traced.searches
+        found = self.first.searches
         return [
             {**row, "chain": search_paths.chain(found, row["name"]).to_dicts()}
             for row in search_paths.chains(found, _SHOWN_NAMES).to_dicts()
@@ -272,9 +261,9 @@ class LookUps(Section):
 
     def _area_chart(self) -> Part[Any]:
         shared = [
-            (row["area"], arm.arm.name, row["total"], row["failed"])
+            (row["area"], arm.name, row["total"], row["failed"])
             for arm in self._with_paths
-            for row in arm.areas
+            for row in arm.areas.to_dicts()
             if row["area"] not in lookups.NODE_AREAS
         ]
         shared.sort(key=lambda row: row[0])
@@ -317,12 +306,12 @@ class LookUps(Section):
         windows = [
             (arm, frame)
             for arm in self._with_paths
-            if (frame := system_calls.windows_of(arm.runs[0])).height
+            if (frame := system_calls.windows_of(arm.first_run)).height
             and lookups.duration_s(frame) <= _LONGEST_S
         ]
         width_s = _width_s([lookups.duration_s(frame) for _, frame in windows])
         frames = [
-            (arm.arm.name, _all_kinds(lookups.timeline(frame, width_s), width_s))
+            (arm.name, _all_kinds(lookups.timeline(frame, width_s), width_s))
             for arm, frame in windows
         ]
         rows = [
@@ -349,10 +338,10 @@ class LookUps(Section):
         if not self.first:
             return {}
         others = [
-            _count(arm.arm.name, f"Wasted, {arm.arm.name}", value=_other(number))
+            _count(arm.name, f"Wasted, {arm.name}", value=_other(number))
             for number, arm in enumerate(self._with_paths[1:])
         ]
-        failed = lookups.failed_files(self.first.traced.look_ups, _SHOWN_FILES).to_dicts()
+        failed = lookups.failed_files(self.first.look_ups, _SHOWN_FILES).to_dicts()
         return {
             "areas": self._areas(),
             "entries": Table(
@@ -360,7 +349,7 @@ class LookUps(Section):
                 (*_ENTRIES, *others),
                 self.entries,
                 about="Directories that were searched without success for names found in another "
-                f"one. Arm: {self.first.arm.name}.",
+                f"one. Arm: {self.first.name}.",
                 exported=(
                     ("arm", *_ENTRY_COLUMNS),
                     self._rows(lambda arm: arm.searches.entries.select(_ENTRY_COLUMNS)),
@@ -394,8 +383,8 @@ class LookUps(Section):
 
     def _rows(self, table: Callable[[TracedArm], pl.DataFrame]) -> Iterator[tuple[Any, ...]]:
         for arm in self._with_paths:
-            for row in table(arm.traced).iter_rows():
-                yield arm.arm.name, *row
+            for row in table(arm).iter_rows():
+                yield arm.name, *row
 
 
 def _width_s(durations_s: list[int]) -> int:
@@ -434,7 +423,7 @@ def _advice(row: dict[str, Any]) -> str:
 
 _AREAS: tuple[Column[AreaRow], ...] = (
     Column("area", "Storage area"),
-    Column("arm", "Arm", lambda row: show.arm(row.arm.arm.name, row.arm.look)),
+    Column("arm", "Arm", lambda row: show.arm(row.arm.name, row.arm.look)),
     *(
         Column(f"{kind}_{end}", f"{title} {end}", f"counts__{kind}_{end}", "")
         for kind, title in (("open", "Open"), ("stat", "Stat"), ("other", "Others"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from ioportal.experiments.analysis.output import HOT, SCORES, Output, analyse
 from ioportal.experiments.charts import output
 from ioportal.experiments.charts.categories import Box, box_plot, heat_map
 from ioportal.experiments.models import PairTransfer
-from ioportal.experiments.pages.sections.section import Section, choice, other_parameters
+from ioportal.experiments.pages.sections.section import Section
 from ioportal.ingest.models import Segment
 from ioportal.jobs.analysis.comparison.results import SHARES
 from ioportal.jobs.cache import cached
@@ -40,7 +39,6 @@ MOST_TRANSFERS = 500_000  # analysed: the first of a run
 _COLUMNS = {name: kind for name, kind in PAIR_TRANSFERS.columns.items() if name != "line"}
 _RATE = Unit.BYTES_PER_SECOND
 _BOX = ("p5", "p25", "p50", "p75", "p95")
-_BOX_TITLES = {"size": "Size", "n": "n", **{name: name for name in _BOX}}
 _STATE_TITLES = {"target": "slow targets", "client": "fast nodes"}
 _MINUTE_S = 60
 _MOST_TARGETS = 10  # named
@@ -76,12 +74,7 @@ class OutputPerformance(Section):
     def choices(self) -> list[Choice]:
         """The run."""
         options = [(str(run.pk), run.name) for run in self._runs]
-        return [choice(self.page.query, "output_run", "Run", options, options[0][0])]
-
-    @property
-    def other_parameters(self) -> list[tuple[str, str]]:
-        """Parameters of other sections."""
-        return other_parameters(self.page.query, self.choices)
+        return [self.choice("output_run", "Run", options, options[0][0])]
 
     @cached_property
     def _output(self) -> Output | str:
@@ -89,7 +82,7 @@ class OutputPerformance(Section):
         run = int(self.choices[0].selected)
         segments = Segment.objects.filter(runs=run)
         return cached(
-            "output-performance",
+            "output",
             run,
             lambda: _analysed(run),
             lambda: segments.aggregate(latest=Max("pk"))["latest"],
@@ -187,19 +180,19 @@ class OutputPerformance(Section):
         for component, skills in self._analysis.skills.items():
             useful = [skill for skill in skills if skill.is_useful]
             if useful:
-                last = useful[-1]
-                rest = [skill for skill in skills if skill.lag_s > last.lag_s]
+                last_min = _minutes(useful[-1].lag_s)
+                rest = [skill for skill in skills if skill.lag_s > useful[-1].lag_s]
                 older = f", older information less than {_USELESS}" if _are_useless(rest) else ""
                 yield (
-                    f"The past predicts up to {_minutes(last)} min: avoiding {component}s that "
-                    f"were slow {_minutes(last)} min ago avoids {_share_text(last.skill)} of the "
+                    f"The past predicts up to {last_min} min: avoiding {component}s that were slow "
+                    f"{last_min} min ago avoids {_share_text(useful[-1].skill)} of the "
                     f"stragglers{older}."
                 )
             elif _are_useless(skills):
+                first_min, last_min = (_minutes(skills[at].lag_s) for at in (0, -1))
                 yield (
-                    f"The past does not predict: avoiding {component}s that were slow "
-                    f"{_minutes(skills[0])} to {_minutes(skills[-1])} min ago avoids less than "
-                    f"{_USELESS} of the stragglers."
+                    f"The past does not predict: avoiding {component}s that were slow {first_min} "
+                    f"to {last_min} min ago avoids less than {_USELESS} of the stragglers."
                 )
             elif skills:
                 yield f"Whether slow {component}s stay slow is open: the intervals are too wide."
@@ -327,11 +320,10 @@ class OutputPerformance(Section):
             for title, each in self._persistence()
             for time, share in zip(each.times_s, each.lasting, strict=True)
         ]
-        limits = stragglers.RECOVERY_S
-        columns: tuple[Column[tuple[str, Persistence]], ...] = (
-            Column("state", "State", itemgetter(0)),
-            Column("episodes", "Episodes", lambda row: row[1].episodes, ""),
-            Column("unfinished", "Unfinished", lambda row: row[1].unfinished, ""),
+        columns: tuple[Column[dict[str, Any]], ...] = (
+            Column("state", "State"),
+            Column("episodes", "Episodes", unit=""),
+            Column("unfinished", "Unfinished", unit=""),
             *(
                 Column(
                     f"within_{limit}",
@@ -339,13 +331,13 @@ class OutputPerformance(Section):
                     _ended_within(limit),
                     "",
                 )
-                for limit in limits
+                for limit in stragglers.RECOVERY_S
             ),
         )
         return Part(
             "How long slow targets and fast nodes last",
             columns,
-            self._persistence(),
+            [{"state": title, **vars(each)} for title, each in self._persistence()],
             "output-persistence",
             output.survival(self._persistence()),
             has_figure=bool(rows),
@@ -360,24 +352,18 @@ class OutputPerformance(Section):
             for name, skills in self._analysis.skills.items()
             if skills
         ]
-        listed = [(title, skill) for title, skills in named for skill in skills]
-        columns: tuple[Column[tuple[str, Skill]], ...] = (
-            Column("strategy", "Strategy", itemgetter(0)),
+        listed = [{"strategy": title, **vars(each)} for title, skills in named for each in skills]
+        columns: tuple[Column[dict[str, Any]], ...] = (
+            Column("strategy", "Strategy"),
+            Column("lag_s", "Age", unit="min", form=_minutes),
+            Column("states", "States", "pairs", ""),
+            Column("base", "Slow", unit=Unit.SHARE),
+            Column("after_slow", "Slow after slow", unit=Unit.SHARE),
             Column(
-                "lag_s", "Age", lambda row: row[1].lag_s, "min", cell=lambda row: _minutes(row[1])
+                "skill", "Skill", "skill__value", "", cell=lambda row: _skill_text(row["skill"])
             ),
-            Column("states", "States", lambda row: row[1].pairs, ""),
-            Column("base", "Slow", lambda row: row[1].base, Unit.SHARE),
-            Column("after_slow", "Slow after slow", lambda row: row[1].after_slow, Unit.SHARE),
-            Column(
-                "skill",
-                "Skill",
-                lambda row: row[1].skill.value,
-                "",
-                cell=lambda row: _skill_text(row[1].skill),
-            ),
-            Column("low", "", lambda row: row[1].skill.low),
-            Column("high", "", lambda row: row[1].skill.high),
+            Column("low", "", "skill__low"),
+            Column("high", "", "skill__high"),
         )
         return Part(
             "Does the past predict?",
@@ -432,13 +418,14 @@ class OutputPerformance(Section):
             "Sum over the clients of a target in a burst. Boxes: quartiles and median; whiskers "
             "from the 5th to the 95th percentile.",
             quantity=("Bandwidth of a target", _RATE),
-            named=[(f"{row['clients']} per target", row["size"], row) for row in rows],
-            header=("size", "clients", "n", *_BOX, "per_client"),
+            rows=[{**row, "text": f"{row['clients']} per target"} for row in rows],
+            header=("clients",),
+            last=("per_client",),
         )
 
     def _distance_chart(self) -> Part[Any]:
-        named = [
-            (f"{row['low']:.3g} to {row['high']:.3g}", each.size, {**row, "size": each.size})
+        rows = [
+            {**row, "text": f"{row['low']:.3g} to {row['high']:.3g}", "size": each.size}
             for each in self._analysis.localities
             for row in each.bins.rows(named=True)
         ]
@@ -448,8 +435,8 @@ class OutputPerformance(Section):
             "Distance: sum of the differences of coordinates, mean of all pairs of clients of a "
             "burst.",
             quantity=("Effective aggregate bandwidth", Unit.SHARE),
-            named=named,
-            header=("size", "low", "high", "n", *_BOX),
+            rows=rows,
+            header=("low", "high"),
         )
 
 
@@ -459,44 +446,36 @@ def _box_part(
     about: str,
     *,
     quantity: tuple[str, Unit],
-    named: Sequence[tuple[str, str, dict[str, Any]]],
+    rows: Sequence[dict[str, Any]],
     header: Sequence[str],
+    last: Sequence[str] = (),
 ) -> Part[Any]:
     label, unit = quantity
-    columns: tuple[Column[tuple[str, str, dict[str, Any]]], ...] = (
-        Column("", label, itemgetter(0)),
-        *(
-            Column(
-                each,
-                _BOX_TITLES.get(each, ""),
-                _of_box(each),
-                unit if each in _BOX else None if each == "size" else "",
-            )
-            for each in header
-        ),
-    )
     return Part(
         title,
-        columns,
-        named,
+        (
+            Column[dict[str, Any]]("", label, "text"),
+            Column("size", "Size"),
+            *(Column[dict[str, Any]](each, "") for each in header),
+            Column("n", "n", unit=""),
+            *(Column[dict[str, Any]](each, each, unit=unit) for each in _BOX),
+            *(Column[dict[str, Any]](each, "") for each in last),
+        ),
+        rows,
         name,
         box_plot(
             (label, str(unit)),
             [
-                Box(f"{size}: {text}", size, [row[each] for each in _BOX])
-                for text, size, row in named
+                Box(f"{row['size']}: {row['text']}", row["size"], [row[each] for each in _BOX])
+                for row in rows
             ],
         ),
         about=about,
     )
 
 
-def _of_box(name: str) -> Callable[[tuple[str, str, dict[str, Any]]], Any]:
-    return lambda row: row[2][name]
-
-
-def _ended_within(limit: float) -> Callable[[tuple[str, Persistence]], str]:
-    return lambda row: _share_text(row[1].ended[limit])
+def _ended_within(limit: float) -> Callable[[dict[str, Any]], str]:
+    return lambda row: _share_text(row["ended"][limit])
 
 
 def _target_chart(imbalance: Imbalance) -> Part[Any]:
@@ -527,8 +506,8 @@ def _are_useless(skills: Sequence[Skill]) -> bool:
     return bool(skills) and all(skill.is_useless for skill in skills)
 
 
-def _minutes(skill: Skill) -> str:
-    return f"{skill.lag_s / _MINUTE_S:g}"
+def _minutes(lag_s: float) -> str:
+    return f"{lag_s / _MINUTE_S:g}"
 
 
 def _share_text(interval: Interval | None) -> str:

@@ -18,7 +18,6 @@ from ioportal.experiments.charts.lines import over_run
 from ioportal.experiments.models import ProcessSample
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
-from ioportal.web.common.requests import other_parameters
 from ioportal.web.common.tables import Column, Table, by_position
 from ioportal.web.templatetags import ioportal as show
 
@@ -69,6 +68,7 @@ class ProcessSamples(Section):
     name = "process-samples"
     title = "Process samples"
     template = "experiments/_process_samples.html"
+    parameters = frozenset({PARAMETER})
 
     @cached_property
     def _counts(self) -> dict[int, int]:
@@ -112,7 +112,7 @@ class ProcessSamples(Section):
         return Sampled(run, curves(frame), totals(frame))
 
     @property
-    def choices(self) -> list[tuple[Run, bool]]:
+    def selectable(self) -> list[tuple[Run, bool]]:
         """Each run with samples, and whether it is shown."""
         return [(run, run in self._chosen) for run in self.runs]
 
@@ -120,11 +120,6 @@ class ProcessSamples(Section):
     def most(self) -> int:
         """Largest number of runs in a chart."""
         return MOST_ARMS
-
-    @property
-    def other_parameters(self) -> list[tuple[str, str]]:
-        """Parameters of the URL that its form keeps."""
-        return other_parameters(self.page.query, {PARAMETER})
 
     @cached_property
     def findings(self) -> list[str]:

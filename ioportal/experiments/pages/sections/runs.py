@@ -84,7 +84,6 @@ class Runs(Section):
 
     name = "runs"
     title = "Runs"
-    template = "experiments/_runs.html"
 
     @property
     def is_present(self) -> bool:

@@ -14,7 +14,7 @@ from ioportal.core.formatting import lowered, significant, with_unit
 from ioportal.experiments.analysis.runs import UNUSABLE, run_metric
 from ioportal.experiments.analysis.scaling import scaling
 from ioportal.experiments.charts import scaling as chart
-from ioportal.experiments.pages.sections.section import Section, choice, is_of_ior, other_parameters
+from ioportal.experiments.pages.sections.section import Section, is_of_ior
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column, Table
 
@@ -44,7 +44,6 @@ class ScalingTests(Section):
 
     name = "scaling"
     title = "Scaling"
-    template = "experiments/_scaling.html"
 
     @cached_property
     def _runs(self) -> list[Run]:
@@ -70,13 +69,8 @@ class ScalingTests(Section):
         """The metric."""
         options = [(name, run_metric(name).title) for name in self._metrics]
         return [
-            choice(self.page.query, "scaling_metric", "Metric", options, self._metrics[0]),
+            self.choice("scaling_metric", "Metric", options, self._metrics[0]),
         ]
-
-    @property
-    def other_parameters(self) -> list[tuple[str, str]]:
-        """Parameters of other sections."""
-        return other_parameters(self.page.query, self.choices)
 
     @property
     def metric(self) -> Metric:

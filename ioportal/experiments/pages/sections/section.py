@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import polars as pl
-    from django.http import QueryDict
 
     from ioportal.experiments.models import Run
     from ioportal.experiments.pages.page import ExperimentPage
@@ -32,22 +31,6 @@ class Choice:
     selected: str
 
 
-def choice(
-    query: QueryDict, name: str, label: str, options: Sequence[tuple[str, str]], default: str
-) -> Choice:
-    """Return a field with the value of the query if it is an option, else the default."""
-    wanted = query.get(name)
-    known = {value for value, _ in options}
-    return Choice(
-        name, label, options, wanted if wanted is not None and wanted in known else default
-    )
-
-
-def other_parameters(query: QueryDict, choices: Sequence[Choice]) -> list[tuple[str, str]]:
-    """Return the parameters of the page that a form with these fields must repeat."""
-    return requests.other_parameters(query, {choice.name for choice in choices})
-
-
 _AT_HEAD = 3  # findings of each section
 
 
@@ -58,11 +41,13 @@ class Section(ABC):
         name: in addresses; as ids and names of CSS classes.
         title: heading.
         template: of the section; its context has `data` (the section) and `page`.
+        parameters: of the address, besides those of `choices`.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    template: ClassVar[str]
+    template: ClassVar[str] = "experiments/_section.html"
+    parameters: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, page: ExperimentPage) -> None:
         self.page = page
@@ -86,6 +71,25 @@ class Section(ABC):
     def further_findings(self) -> list[str]:
         """The findings in the section itself."""
         return self.findings[_AT_HEAD:]
+
+    @cached_property
+    def choices(self) -> list[Choice]:
+        """Select fields whose values stay in the address of the page."""
+        return []
+
+    def choice(
+        self, name: str, label: str, options: Sequence[tuple[str, str]], default: str
+    ) -> Choice:
+        """Return a field with the value of the query if it is an option, else the default."""
+        wanted = self.page.query.get(name)
+        selected = next((value for value, _ in options if value == wanted), default)
+        return Choice(name, label, options, selected)
+
+    @property
+    def other_parameters(self) -> list[tuple[str, str]]:
+        """Parameters of the page that the form of the section must repeat."""
+        own = {choice.name for choice in self.choices} | self.parameters
+        return requests.other_parameters(self.page.query, own)
 
     @cached_property
     def parts(self) -> list[Part[Any]]:
@@ -124,11 +128,8 @@ def is_of_ior(run: Run) -> bool:
 
 
 def frame(runs: Iterable[Run]) -> pl.DataFrame:
-    """Return the runs as a frame; see `run_frame.run_frame`."""
-    return run_frame(facts(run) for run in runs)
-
-
-def facts(run: Run) -> dict[str, Any]:
-    """Return what a frame needs of a run."""
+    """Return the runs as a frame; see `runs.run_frame`."""
     names = ("name", "state", "scale", "events", "labels", "metrics")
-    return {"arm": run.arm.name, **{name: getattr(run, name) for name in names}}
+    return run_frame(
+        {"arm": run.arm.name, **{name: getattr(run, name) for name in names}} for run in runs
+    )

@@ -27,7 +27,6 @@ from ioportal.experiments.analysis.timing_observations import (
 from ioportal.experiments.charts import bars
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
-from ioportal.web.common.requests import other_parameters
 from ioportal.web.common.tables import Column, Table, by_position
 
 if TYPE_CHECKING:
@@ -61,6 +60,7 @@ class StorageTiming(Section):
     name = "storage-timing"
     title = "Storage timing"
     template = "experiments/_storage_timing.html"
+    parameters = frozenset({"plausible"})
 
     @cached_property
     def _runs_by_name(self) -> list[tuple[str, list[Run]]]:
@@ -102,11 +102,6 @@ class StorageTiming(Section):
         except ValueError:
             value = 0.0
         return value if 0 < value < 1e6 else PLAUSIBLE_BYTES_PER_S / _MEGABYTE  # noqa: PLR2004
-
-    @property
-    def other_parameters(self) -> list[tuple[str, str]]:
-        """Parameters of the URL that its form keeps."""
-        return other_parameters(self.page.query, {"plausible"})
 
     @cached_property
     def observations(self) -> list[Observation]:
