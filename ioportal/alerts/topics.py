@@ -32,7 +32,7 @@ from ioportal.jobs.analysis.populations import coarse
 from ioportal.jobs.models import Job
 from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
 from ioportal.load import capacity, episodes, operations
-from ioportal.rules.evidence import PEAK_SPAN
+from ioportal.rules.evidence import OF_OTHERS, PEAK_SPAN
 from ioportal.rules.rule import HARM_S
 from ioportal.site.models import Server
 from ioportal.telemetry import retention
@@ -227,8 +227,9 @@ class Topic:
         """The number of each job in the latest statistics: flags store an earlier number."""
         if self._number not in self._jobs.columns:
             return {}
-        known = self._jobs.drop_nulls(self._number)
-        return {int(key): value for key, value in known.select("subject", self._number).iter_rows()}
+        known = self._jobs.drop_nulls(self._number).select("subject", self._number)
+        shown = coarse if self._number in OF_OTHERS else float
+        return {int(key): shown(value) for key, value in known.iter_rows()}
 
     @property
     def _threshold(self) -> str:
@@ -341,7 +342,10 @@ class Topic:
         """The total of the measure as of the jobs' latest statistics."""
         if not self._current:
             return self.summary.total
-        return in_words(self._worst, self._number, sum(self._current.values()))
+        total = sum(self._current.values())
+        if self._number in OF_OTHERS:
+            total = coarse(total)
+        return in_words(self._worst, self._number, total)
 
     @cached_property
     def worst(self) -> list[str]:

@@ -31,6 +31,8 @@ def test_mail_and_pages_name_the_queue_its_cause_and_who_waited(
     [(_, mail)] = mails.accepted
     bodies = [words(mail.get_body([kind]).get_content()) for kind in ("plain", "html")]
 
+    exact = f"{Flag.objects.get().job.evidence.impact_s:,.0f} s"
+    assert not [body for body in bodies if exact in body]  # bob alone waited
     about, low_s, high_s, less_than = re.search(
         r"85% of the work in a queue of the metadata server mds1, 2017-07-05 12:10:00 to 12:10:44 "
         r"UTC, was from job 77\. Without it, other users' requests would have waited about "
