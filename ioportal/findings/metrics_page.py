@@ -336,25 +336,26 @@ arrived.
 |---|---|
 | `group_work_s`, `group_requests` | work and requests of the group |
 | `rest_work_s` | of the group's owner and busier owners: their waiting does not count |
-| `others_work_s`, `others_requests` | of all others, with pings and daemons |
+| `others_work_s`, `others_requests` | of all others that do not block, with pings and daemons |
 | `blocking_work_s` | of groups that block the server, too: left out if `impact_is` is *alone* |
 | `capacity_s` | work that the server does |
 | `measured_wait_s` | measured waiting of others' requests that arrived |
-| `wait_s`, `wait_without_s` | waiting of one request by the replay, with and without the group |
+| `wait_s`, `wait_without_s` | waiting of one request with and without the group, for the chart |
 | `spared_s` | its part of the impact |
 
-1. For each row: *pending* = left in the row before + `group_work_s` + `rest_work_s` +
-   `others_work_s` + `blocking_work_s`. *Served* = `capacity_s` / pending, at most 1. *Left* =
-   pending x (1 - served).
+1. For each row: *pending* = left in the row before (0 in the first) + `group_work_s` +
+   `rest_work_s` + `others_work_s` + `blocking_work_s`. *Served* = `capacity_s` / pending, at most
+   1. *Left* = pending x (1 - served).
 2. *Wait* = (left in the row before + left) / 2 / `capacity_s`.
 3. *Others pending* = others left in the row before + `others_work_s`. *Others left* = this x
    (1 - served).
 4. *Others' waiting* = others pending x served x wait / mean work of a request (the sum of
-   `others_work_s` / the sum of `others_requests`).
+   `others_work_s` / the sum of `others_requests`, both of all rows).
 5. Sum it from the first row with `group_work_s` above 0 on: *all*. Repeat steps 1 to 5 without
-   `blocking_work_s`: *with*. Repeat them also without `group_work_s`: *without*.
-6. Impact = (with - without) x the sum of `measured_wait_s` of the same rows / all, where the last
-   factor is at most 2. It differs from `impact_s` + `outside_s` in the JSON by less than 5 %,
+   `blocking_work_s`: *with*. Repeat them without `blocking_work_s` and `group_work_s`: *without*.
+6. Impact = (with - without) x *scale*. *Scale* is the sum of `measured_wait_s` from that row on /
+   all, at most 2. In the JSON, `impact_s` is the part of users' requests, `outside_s` that of
+   pings, daemons and requests without a job id. Their sum differs from this by less than 5 %,
    unless senders reach their limits of requests in flight, which the CSV does not have: then half
    of the constructed queues differed by more, the worst by a factor of two.
 
