@@ -79,7 +79,7 @@ def working_directory(calls: pl.DataFrame) -> str | None:
     return shown.top_k(1, by="first_line")["path"].item() if shown.height else None
 
 
-KINDS = {
+_LOOK_UPS = {
     "open": ("open", "openat", "openat2", "creat"),
     "stat": (
         *("stat", "lstat", "stat64", "lstat64", "oldstat", "oldlstat"),
@@ -88,26 +88,15 @@ KINDS = {
     "access": ("access", "faccessat", "faccessat2"),
     "readlink": ("readlink", "readlinkat"),
     "execute": ("execve", "execveat"),
-    "read": ("read", "pread64", "readv", "preadv", "preadv2"),
-    "write": ("write", "pwrite64", "writev", "pwritev", "pwritev2"),
-    "close": ("close",),
 }
-OTHER_KIND = "other"
-LOOK_UPS = ("open", "stat", "access", "readlink", "execute")
 COUNTED = ("open", "stat")  # in the table by area
-OUTCOMES = ("ok", "failed")
 
-_KIND_OF_CALL = {call: kind for kind, calls in KINDS.items() for call in calls}
+_KINDS = {call: kind for kind, calls in _LOOK_UPS.items() for call in calls}
 _INTERRUPTED = r"^(?:EINTR|ERESTART.*)$"
 _COUNT = pl.col("count")
 
 WINDOW_S = 10
 FILE_PATTERNS = {"*.so*": ("*.so", "*.so.*"), "*.py(c)": ("*.py", "*.pyc")}
-
-
-def kind_of(call: pl.Expr) -> pl.Expr:
-    """Return the kinds of calls: keys of `KINDS`, or `OTHER_KIND`."""
-    return call.replace_strict(_KIND_OF_CALL, default=OTHER_KIND, return_dtype=pl.String)
 
 
 def look_ups(calls: pl.DataFrame, prefixes: Mapping[str, str]) -> pl.DataFrame:
@@ -119,13 +108,13 @@ def look_ups(calls: pl.DataFrame, prefixes: Mapping[str, str]) -> pl.DataFrame:
         prefixes: storage areas, see `area_of`.
 
     Returns:
-        One row per call x path x error: also `kind` (of `LOOK_UPS`), `area`, `failed`.
+        One row per call x path x error: also `kind` (key of `_LOOK_UPS`), `area`, `failed`.
     """
     return (
         calls.lazy()
         .filter(pl.col("path").is_not_null(), ~pl.col("error").str.contains(_INTERRUPTED))
-        .with_columns(kind=kind_of(pl.col("call")))
-        .filter(pl.col("kind").is_in(LOOK_UPS))
+        .filter(pl.col("call").is_in(list(_KINDS)))
+        .with_columns(kind=pl.col("call").replace_strict(_KINDS, return_dtype=pl.String))
         .group_by("call", "kind", "path", "error")
         .agg(pl.sum("count", "timed", "duration_s"), pl.min("first_line"))
         .with_columns(area=area_of(pl.col("path"), prefixes), failed=pl.col("error") != "")
@@ -145,11 +134,11 @@ def by_area(look_ups: pl.DataFrame) -> pl.DataFrame:
         (access, readlink, execute), `total`, `failed`, `duration_s`; most look-ups first.
     """
     column = (
-        pl.when(pl.col("kind").is_in(COUNTED)).then("kind").otherwise(pl.lit(OTHER_KIND))
+        pl.when(pl.col("kind").is_in(COUNTED)).then("kind").otherwise(pl.lit("other"))
         + "_"
         + pl.when("failed").then(pl.lit("failed")).otherwise(pl.lit("ok"))
     )
-    columns = [f"{kind}_{outcome}" for kind in (*COUNTED, OTHER_KIND) for outcome in OUTCOMES]
+    columns = [f"{kind}_{outcome}" for kind in (*COUNTED, "other") for outcome in ("ok", "failed")]
     return (
         look_ups.lazy()
         .with_columns(column=column)
@@ -205,7 +194,7 @@ def failed_files(look_ups: pl.DataFrame, limit: int) -> pl.DataFrame:
     )
 
 
-def timeline(windows: pl.DataFrame, width_s: int = WINDOW_S) -> pl.DataFrame:
+def timeline(windows: pl.DataFrame, width_s: int) -> pl.DataFrame:
     """Count look-ups over time.
 
     Args:
@@ -213,16 +202,18 @@ def timeline(windows: pl.DataFrame, width_s: int = WINDOW_S) -> pl.DataFrame:
         width_s: width of the intervals, a multiple of 10 s.
 
     Returns:
-        `second` (after the first window), `kind` (of `LOOK_UPS`), `ok`, `failed`, by time.
+        `second` (after the first window), `ok` and `failed` look-ups, without gaps.
     """
     start = (pl.col("second") - pl.col("second").min()) // width_s * width_s
-    return (
-        windows.with_columns(kind=kind_of(pl.col("call")), second=start)
-        .filter(pl.col("kind").is_in(LOOK_UPS))
-        .group_by("second", "kind")
+    sums = (
+        windows.with_columns(second=start)
+        .filter(pl.col("call").is_in(list(_KINDS)))
+        .group_by("second")
         .agg(ok=_COUNT.filter(~pl.col("failed")).sum(), failed=_COUNT.filter("failed").sum())
-        .sort("second", "kind")
     )
+    end = max(sums["second"].to_list(), default=-width_s) + width_s
+    seconds = pl.DataFrame({"second": range(0, end, width_s)}, {"second": pl.Int64})
+    return seconds.join(sums, "second", "left").fill_null(0).sort("second")
 
 
 def duration_s(windows: pl.DataFrame) -> int:

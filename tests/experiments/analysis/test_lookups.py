@@ -234,7 +234,7 @@ def test_the_timeline_begins_with_the_first_interval():
         }
     )
 
-    assert lookups.timeline(windows, 60).rows() == [(0, "open", 3, 4), (60, "stat", 0, 5)]
+    assert lookups.timeline(windows, 60).rows() == [(0, 3, 4), (60, 0, 5)]
 
 
 def test_findings_from_a_few_look_ups_do_not_lead():

@@ -67,16 +67,6 @@ class ShownArm(TracedArm):
         return bool(self.calls.select((path.str.ends_with("/") & (path != "/")).any()).item())
 
 
-@dataclass(frozen=True)
-class AreaRow:
-    """The look-ups of an arm in a storage area."""
-
-    area: str
-    arm: ShownArm
-    counts: dict[str, Any]
-    ratio: float | None  # of the look-ups per run to the first arm
-
-
 class LookUps(Section):
     """Look-ups of traced runs; conclusions are about the first arm with a trace."""
 
@@ -148,7 +138,7 @@ class LookUps(Section):
         found = lookup_findings.findings(self._with_paths)
         return [*found, *(_FOLDED.format(arm.name) for arm in self.arms if arm.is_folded)]
 
-    def _areas(self) -> Table[AreaRow]:
+    def _areas(self) -> Table[dict[str, Any]]:
         """Return look-ups by storage area, a row per arm; shared storage first."""
         names: dict[str, None] = {}
         for arm in self._with_paths:
@@ -168,13 +158,18 @@ class LookUps(Section):
             exported=(("arm", *_AREA_COLUMNS), exported),
         )
 
-    def _area_rows(self, area: str) -> Iterator[AreaRow]:
+    def _area_rows(self, area: str) -> Iterator[dict[str, Any]]:
         first: float | None = None
         for arm in self._with_paths:
             none = dict.fromkeys(_AREA_COLUMNS, 0)
             counts = next((row for row in arm.areas.to_dicts() if row["area"] == area), none)
             mean = counts["total"] / arm.runs
-            yield AreaRow(area, arm, counts, mean / first if first else None)
+            yield {
+                **counts,
+                "area": area,
+                "arm": show.arm(arm.name, arm.look),
+                "ratio": mean / first if first else None,  # of the look-ups per run
+            }
             first = mean if first is None else first
 
     @property
@@ -245,12 +240,12 @@ class LookUps(Section):
                 .agg(pl.sum("count"), failed=pl.col("count").filter(pl.col("error") != "").sum())
             )
             rows = table.sort("count", "call", descending=[True, False]).rows()
-        columns = (
-            Column[Any]("call", "Call"),
-            _count("count", "Calls"),
-            _count("failed", "Failed"),
+        columns = by_position(
+            Column("call", "Call"),
+            Column("count", "Calls", unit=""),
+            Column("failed", "Failed", unit=""),
         )
-        return Table("System calls", by_position(*columns), rows)
+        return Table("System calls", columns, rows)
 
     def charts(self) -> list[Part[Any]]:
         """Return look-ups by area, by search-path entry, and over time."""
@@ -277,8 +272,8 @@ class LookUps(Section):
             by_position(
                 Column("area", "Storage area"),
                 Column("arm", "Arm"),
-                _count("total", "Look-ups"),
-                _count("failed", "Failed"),
+                Column("total", "Look-ups", unit=""),
+                Column("failed", "Failed", unit=""),
             ),
             shared,
             "lookups-by-area",
@@ -293,8 +288,8 @@ class LookUps(Section):
             "Wasted look-ups by search-path entry",
             by_position(
                 Column("entry", "Entry"),
-                _count("wasted", "Wasted look-ups"),
-                _count("wasted_open", "Opens"),
+                Column("wasted", "Wasted look-ups", unit=""),
+                Column("wasted_open", "Opens", unit=""),
             ),
             rows,
             "search-path-entries",
@@ -310,10 +305,7 @@ class LookUps(Section):
             and lookups.duration_s(frame) <= _LONGEST_S
         ]
         width_s = _width_s([lookups.duration_s(frame) for _, frame in windows])
-        frames = [
-            (arm.name, _all_kinds(lookups.timeline(frame, width_s), width_s))
-            for arm, frame in windows
-        ]
+        frames = [(arm.name, lookups.timeline(frame, width_s)) for arm, frame in windows]
         rows = [
             (name, second, ok, failed)
             for name, frame in frames
@@ -323,9 +315,9 @@ class LookUps(Section):
             "Look-ups over time",
             by_position(
                 Column("arm", "Arm"),
-                _count("second", "Time", "s"),
-                _count("found", "Found"),
-                _count("failed", "Failed"),
+                Column("second", "Time", unit="s"),
+                Column("found", "Found", unit=""),
+                Column("failed", "Failed", unit=""),
             ),
             rows,
             "lookups-over-time",
@@ -338,7 +330,7 @@ class LookUps(Section):
         if not self.first:
             return {}
         others = [
-            _count(arm.name, f"Wasted, {arm.name}", value=_other(number))
+            Column(arm.name, f"Wasted, {arm.name}", _other(number), "")
             for number, arm in enumerate(self._with_paths[1:])
         ]
         failed = lookups.failed_files(self.first.look_ups, _SHOWN_FILES).to_dicts()
@@ -393,20 +385,6 @@ def _width_s(durations_s: list[int]) -> int:
     return next((width for width in _WIDTHS_S if longest <= width * _INTERVALS), _WIDTHS_S[-1])
 
 
-def _all_kinds(timeline: pl.DataFrame, width_s: int) -> pl.DataFrame:
-    """Return the sums of all kinds of look-ups: `second`, `ok`, `failed`, without gaps."""
-    sums = timeline.group_by("second").agg(pl.sum("ok", "failed"))
-    end = max(sums["second"].to_list(), default=-width_s) + width_s
-    seconds = pl.DataFrame({"second": range(0, end, width_s)}, {"second": pl.Int64})
-    return seconds.join(sums, "second", "left").fill_null(0).sort("second")
-
-
-def _count(
-    name: str, title: str, unit: str = "", value: str | Callable[[Any], Any] = ""
-) -> Column[Any]:
-    return Column(name, title, value, unit)
-
-
 def _other(number: int) -> Callable[[dict[str, Any]], int]:
     return lambda row: row["others"][number]
 
@@ -421,26 +399,24 @@ def _advice(row: dict[str, Any]) -> str:
     return f"keep: {example} {f'and {more:,} more are' if more else 'is'} only there"
 
 
-_AREAS: tuple[Column[AreaRow], ...] = (
+_AREAS: tuple[Column[dict[str, Any]], ...] = (
     Column("area", "Storage area"),
-    Column("arm", "Arm", lambda row: show.arm(row.arm.name, row.arm.look)),
+    Column("arm", "Arm"),
     *(
-        Column(f"{kind}_{end}", f"{title} {end}", f"counts__{kind}_{end}", "")
+        Column(f"{kind}_{end}", f"{title} {end}", unit="")
         for kind, title in (("open", "Open"), ("stat", "Stat"), ("other", "Others"))
         for end in ("ok", "failed")
     ),
-    Column(
-        "duration_s", "Time", lambda row: row.counts["duration_s"] or None, "", form=show.seconds
-    ),
+    Column("duration_s", "Time", lambda row: row["duration_s"] or None, "", form=show.seconds),
     Column("ratio", "Ratio", unit="", about="Look-ups per run, relative to the first arm"),
 )
 _ENTRIES: tuple[Column[dict[str, Any]], ...] = (
     Column("entry", "Entry", form=show.code, note=lambda row: row["area"], css="wrap"),
     Column("advice", "Advice", _advice, css="wrap"),
-    _count("wasted", "Wasted look-ups"),
-    _count("wasted_open", "Opens among them"),
-    _count("names", "Names"),
-    _count("found", "Found"),
+    Column("wasted", "Wasted look-ups", unit=""),
+    Column("wasted_open", "Opens among them", unit=""),
+    Column("names", "Names", unit=""),
+    Column("found", "Found", unit=""),
     Column(
         "duration_s", "Time wasted", lambda row: row["duration_s"] or None, "", form=show.seconds
     ),
@@ -449,6 +425,6 @@ _FILES: tuple[Column[dict[str, Any]], ...] = (
     Column("path", "Path", form=show.code, css="wrap"),
     Column("area", "Storage area"),
     Column("error", "Error"),
-    _count("failed", "Failed"),
-    _count("open", "Opens among them"),
+    Column("failed", "Failed", unit=""),
+    Column("open", "Opens among them", unit=""),
 )
