@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.forms import model_to_dict
 
-from ioportal.alerts import channel_messages
+from ioportal.alerts.channels import write_test
 from ioportal.alerts.facts import current_policy
 from ioportal.alerts.forms import ChannelForm, MailPolicyForm, SilenceForm, initial_modes
 from ioportal.alerts.models import BouncedAddress, Channel, MailPolicy, Silence
@@ -88,7 +88,7 @@ class ChannelAdmin(StaffAdmin):
     def send_test(self, request: HttpRequest, channels: QuerySet[Channel]) -> None:
         """Write a test message to each selected channel."""
         for channel in channels:
-            channel_messages.write_test(channel)
+            write_test(channel)
         self.message_user(request, "The test messages are in the outbox: see Mails.")
 
 

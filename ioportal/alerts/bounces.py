@@ -1,4 +1,4 @@
-"""Bounces: delivery status notifications (RFC 3464) about mails of the outbox.
+"""Bounces: delivery status notifications (RFC 3464) about mails of the outbox, read by IMAP.
 
 Only a report with the token and the address of a mail has an effect. Its recipient and whoever got
 it from there know both. Everything else, such as an automatic answer, is ignored.
@@ -6,21 +6,33 @@ it from there know both. Everything else, such as an automatic answer, is ignore
 
 from __future__ import annotations
 
+import imaplib
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email import message_from_bytes
 from email.message import Message
 from email.parser import BytesHeaderParser
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from ioportal.alerts import mailbox
+from ioportal.alerts.connections import ReplyLimit, connection, tls_context
 from ioportal.alerts.deliveries import in_ascii
 from ioportal.alerts.models import BouncedAddress, Notification
 from ioportal.core.visible_text import visible
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+    from _typeshed import ReadableBuffer
+
+    from ioportal.core.env import Mailbox
 
 log = structlog.get_logger()
 
@@ -33,6 +45,7 @@ _REASON = 400  # characters
 _RECIPIENTS = ("Final-Recipient", "Original-Recipient")
 _State = Notification.State
 _ACCEPTED = (_State.ENDING, _State.SENT, _State.UNCERTAIN)  # by the mail server, as a bounce shows
+_LONGEST_REPLY = 2 << 20  # bytes: of a message, or the numbers of many
 
 
 @dataclass(frozen=True)
@@ -168,6 +181,82 @@ def _header(message: Message, name: str) -> str:
 def read_mailbox(limit: int) -> int:
     """Apply up to a number of messages of the mailbox; return how many."""
     count = 0
-    for count, content in enumerate(mailbox.unseen(limit, MAX_BYTES), start=1):  # noqa: B007  (the last)
+    for count, content in enumerate(unseen(limit, MAX_BYTES), start=1):  # noqa: B007  (the last)
         store(content)
     return count
+
+
+def unseen(limit: int, max_bytes: int) -> Iterator[bytes]:
+    """Yield the beginnings of up to a number of unseen messages; without a mailbox, none.
+
+    A message is marked as seen when the next one is requested: then its effect is stored.
+    """
+    if settings.BOUNCES_MAILBOX is None:
+        return
+    with _folder(settings.BOUNCES_MAILBOX) as server:
+        [numbers] = _data(server.uid("SEARCH", "UNSEEN"))
+        for number in (numbers or b"").decode().split()[:limit]:
+            yield from _message(server, number, max_bytes)
+            _data(server.uid("STORE", number, "+FLAGS.SILENT", r"(\Seen)"))
+
+
+def _message(server: imaplib.IMAP4, number: str, max_bytes: int) -> Iterator[bytes]:
+    """Yield the beginning of a message; one that the server cannot read must not stop others."""
+    try:
+        parts = _data(server.uid("FETCH", number, f"(BODY.PEEK[]<0.{max_bytes}>)"))
+    except imaplib.IMAP4.abort:  # the connection is lost
+        raise
+    except imaplib.IMAP4.error as error:
+        log.warning("bounce_unreadable", number=number, error=str(error))
+        return
+    for part in parts:
+        if isinstance(part, tuple):
+            yield part[1]
+
+
+class _Server(imaplib.IMAP4):
+    """A conversation on a connection that exists."""
+
+    def __init__(self, mailbox: Mailbox, sock: socket.socket) -> None:
+        self._connection = sock
+        self._limit = ReplyLimit(_LONGEST_REPLY)
+        super().__init__(mailbox.host, mailbox.port)
+
+    def _create_socket(self, _timeout: float | None) -> socket.socket:
+        return self._connection
+
+    def send(self, data: ReadableBuffer) -> None:
+        """Send a command, which begins a reply."""
+        self._limit.renew()
+        super().send(data)
+
+    def read(self, size: int) -> bytes:
+        """Read a part of a reply; an error ends the conversation."""
+        self._limit.take(size)
+        return super().read(size)
+
+    def readline(self) -> bytes:
+        """Read a line of a reply; an error ends the conversation."""
+        return self._limit.take_line(super().readline())
+
+
+@contextmanager
+def _folder(mailbox: Mailbox) -> Iterator[imaplib.IMAP4]:
+    """Log in and open the folder."""
+    with (
+        connection(mailbox.host, mailbox.port, is_tls=not mailbox.has_starttls) as sock,
+        _Server(mailbox, sock) as server,
+    ):
+        if mailbox.has_starttls:
+            server.starttls(tls_context())
+        server.login(mailbox.user, mailbox.password)
+        _data(server.select(f'"{mailbox.folder}"'))
+        yield server
+
+
+def _data(response: tuple[str, list[Any]]) -> list[Any]:
+    """Return the data of a response; raise an error unless the server agreed."""
+    status, data = response
+    if status != "OK":
+        raise imaplib.IMAP4.error(f"{status} {data}")
+    return data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ioportal.alerts.models import Notification
     from ioportal.alerts.topics import Topic
     from ioportal.site.models import UserAccount
+
 
 SIMULATED = "[Simulated data"  # at the start of mails about a simulated centre
 _SUBJECT = 120
@@ -169,3 +170,73 @@ def _add_html(mail: EmailMessage, notification: Notification, host: str) -> None
             bytes(image), "image", "png", cid=f"<{ids[name]}>", filename=f"{name}.png",
             disposition="inline",
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An item of a section.
+
+    Args:
+        text: one line.
+        details: further lines.
+        path: of its page in the portal; "": none.
+    """
+
+    text: str
+    details: Sequence[str] = ()
+    path: str = ""
+
+    @property
+    def link(self) -> str:
+        """The address of its page; "": none."""
+        return f"{settings.PORTAL_URL}{self.path}" if self.path else ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a digest.
+
+    Args:
+        title: its heading.
+        entries: the first of its items.
+        count: of all items.
+        none: a sentence instead of entries.
+    """
+
+    title: str
+    entries: Sequence[Entry]
+    count: int
+    none: str
+
+    @property
+    def more(self) -> int:
+        """The number of items that are not listed."""
+        return self.count - len(self.entries)
+
+
+@dataclass(frozen=True)
+class Digest:
+    """A mail of sections, in plain text.
+
+    Args:
+        subject: of the mail.
+        introduction: what the digest is about.
+        sections: in order.
+        is_simulated: whether some of its data is simulated.
+    """
+
+    subject: str
+    introduction: str
+    sections: Sequence[Section] = field(default_factory=tuple)
+    is_simulated: bool = False
+
+    def mail(self, name: str) -> Content:
+        """Return the mail to a recipient."""
+        context = {
+            "subject": self.subject,
+            "name": visible(name),
+            "introduction": self.introduction,
+            "sections": self.sections,
+            "simulated": self.is_simulated,
+        }
+        return rendered("alerts/digest", context)

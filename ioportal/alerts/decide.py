@@ -14,12 +14,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import date, datetime
     from zoneinfo import ZoneInfo
 
 _SATURDAY = 5
 _DRAINS_WITHIN = timedelta(minutes=10)  # a queue: its mail waits for the whole harm
+_GROWTH = 2.0  # times the value in the last mail about a case
+FRESH = timedelta(hours=2)  # maximum age of data when it was evaluated: older data is history
+_HISTORICAL = "Found in historical data that was loaded later."
+_NO_FINDING = "It has no finding on good data that still applies."
 
 
 class Mode(StrEnum):
@@ -40,43 +44,22 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Policy:
-    """When mails are sent.
+    """When mails are sent."""
 
-    Args:
-        modes: by rule; `default_mode` applies to others.
-        default_mode: of rules without a mode.
-        wait: time for further cases of a group, from its first.
-        interval: minimum time between mails to a group.
-        repeat: minimum time between mails about the same case, if it has grown.
-        growth: times the value in the last mail about a case.
-        quiet_from: hour of the day, in `zone`, from which no mail is sent.
-        quiet_until: hour until which no mail is sent; equal to `quiet_from`: no quiet hours.
-        on_weekends: whether mails are sent on Saturdays and Sundays.
-        holidays: days without mails.
-        zone: time zone of hours and days.
-        daily_cap: mails to a recipient within 24 hours.
-        hourly_brake: mails to all recipients within an hour; beyond, mails are held.
-        excluded: users who never get mails.
-        fresh: maximum age of data when it was evaluated: older data is history.
-        follow_up_after: time that a user has for changes before a reminder.
-    """
-
-    zone: ZoneInfo
-    modes: Mapping[str, Mode] = field(default_factory=dict)
-    default_mode: Mode = Mode.APPROVAL
-    wait: timedelta = timedelta(minutes=5)
-    interval: timedelta = timedelta(hours=4)
-    repeat: timedelta = timedelta(days=7)
-    growth: float = 2.0
-    quiet_from: int = 0
-    quiet_until: int = 0
-    on_weekends: bool = True
-    holidays: Collection[date] = ()
-    daily_cap: int = 2
-    hourly_brake: int = 20
-    excluded: Collection[str] = ()
-    fresh: timedelta = timedelta(hours=2)
-    follow_up_after: timedelta = timedelta(days=7)
+    zone: ZoneInfo  # of hours and days
+    modes: Mapping[str, Mode] = field(default_factory=dict)  # by rule
+    default_mode: Mode = Mode.APPROVAL  # of other rules
+    wait: timedelta = timedelta(minutes=5)  # for further cases of a group, from its first
+    interval: timedelta = timedelta(hours=4)  # minimum time between mails to a group
+    repeat: timedelta = timedelta(days=7)  # between mails about the same case, if it has grown
+    quiet_from: int = 0  # hour of the day from which no mail is sent
+    quiet_until: int = 0  # equal to `quiet_from`: no quiet hours
+    on_weekends: bool = True  # whether mails are sent on Saturdays and Sundays
+    holidays: Collection[date] = ()  # without mails
+    daily_cap: int = 2  # mails to a recipient within 24 hours
+    hourly_brake: int = 20  # mails to all recipients within an hour; beyond, mails are held
+    excluded: Collection[str] = ()  # users who never get mails
+    follow_up_after: timedelta = timedelta(days=7)  # time for changes before a reminder
 
     def mode(self, rule: str) -> Mode:
         """Return the mode of a rule."""
@@ -85,52 +68,30 @@ class Policy:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A case with all facts that decide about its mail.
-
-    Args:
-        case: its number.
-        rule: code of its rule.
-        is_about_impact: whether the rule is about the waiting of others.
-        is_notice: whether its severity is *notice*: advice only.
-        state: of the case; "ended": it was resolved because its findings ended; "expired": it was
-            resolved without staff otherwise.
-        recipient: its owner, a user name; "": unknown.
-        address: the mail address; "": unknown.
-        filesystem: its filesystem; "": none.
-        value: of the measure.
-        opened_at: when it was noticed.
-        lag: from its latest data to its evaluation.
-        has_findings: whether some of its findings still apply and are on good data.
-        is_about_data: whether the rule is about data quality.
-        mailed_at: the last mail about it to its owner; None: none.
-        mailed_value: the value in that mail; 0: the mail does not count for growth.
-        discarded_by: the member of staff who discarded that mail; "": nobody.
-        bounced_at: when a mail to the address bounced; None: not known.
-        until: its latest data.
-        same_harm: the last mail to the owner about another case with the same harm; None: none.
-        is_going_on: whether a server that it harms is slow now.
-    """
+    """A case with all facts that decide about its mail."""
 
     case: int
-    rule: str
-    is_about_impact: bool
-    is_notice: bool
+    rule: str  # its code
+    is_about_impact: bool  # whether the rule is about the waiting of others
+    is_notice: bool  # whether its severity is *notice*: advice only
+    # Of the case; "ended": it was resolved because its findings ended; "expired": it was resolved
+    # without staff otherwise.
     state: str
-    recipient: str
-    address: str
-    filesystem: str
-    value: float
+    recipient: str  # its owner, a user name; "": unknown
+    address: str  # "": unknown
+    filesystem: str  # "": none
+    value: float  # of the measure
     opened_at: datetime
-    lag: timedelta
-    has_findings: bool = True
-    is_about_data: bool = False
-    mailed_at: datetime | None = None
-    mailed_value: float = 0.0
-    discarded_by: str = ""
-    bounced_at: datetime | None = None
-    until: datetime | None = None
-    same_harm: SameHarm | None = None
-    is_going_on: bool = False
+    lag: timedelta  # from its latest data to its evaluation
+    has_findings: bool = True  # whether some still apply and are on good data
+    is_about_data: bool = False  # whether the rule is about data quality
+    mailed_at: datetime | None = None  # the last mail about it to its owner
+    mailed_value: float = 0.0  # in that mail; 0: the mail does not count for growth
+    discarded_by: str = ""  # the member of staff who discarded that mail
+    bounced_at: datetime | None = None  # a mail to the address
+    until: datetime | None = None  # its latest data
+    same_harm: SameHarm | None = None  # the last mail to the owner about another case with it
+    is_going_on: bool = False  # whether a server that it harms is slow now
 
 
 class SameHarm(NamedTuple):
@@ -140,38 +101,25 @@ class SameHarm(NamedTuple):
     at: datetime
 
 
-@dataclass(frozen=True)
-class Silence:
-    """No mails for a time; None matches everything.
-
-    Args:
-        until: its end.
-        recipient: of mails.
-        rule: of cases.
-        filesystem: of cases.
-        reason: of the member of staff who created it.
-    """
+class Silence(NamedTuple):
+    """No mails for a time; fields without a value match everything."""
 
     until: datetime
-    recipient: str | None = None
-    rule: str | None = None
+    recipient: str = ""
+    rule: str = ""
     filesystem: str | None = None
     reason: str = ""
 
     def matches(self, candidate: Candidate) -> bool:
         """Return whether it applies to a case."""
-        return all(
-            wanted in (None, actual)
-            for wanted, actual in (
-                (self.recipient, candidate.recipient),
-                (self.rule, candidate.rule),
-                (self.filesystem, candidate.filesystem),
-            )
+        return (
+            self.recipient in {"", candidate.recipient}
+            and self.rule in {"", candidate.rule}
+            and self.filesystem in {None, candidate.filesystem}
         )
 
 
-@dataclass(frozen=True)
-class Mailed:
+class Mailed(NamedTuple):
     """An earlier mail, sent or still in the outbox."""
 
     recipient: str
@@ -201,7 +149,7 @@ class Decision:
 def decide(
     candidates: Iterable[Candidate],
     silences: Sequence[Silence],
-    mailed: Sequence[Mailed],
+    mailed: Iterable[Mailed],
     policy: Policy,
     now: datetime,
 ) -> list[Decision]:
@@ -218,7 +166,13 @@ def decide(
     groups: dict[tuple[str, str], list[Candidate]] = defaultdict(list)
     everything = list(candidates)
     for candidate in everything:
-        if reason := _withheld(candidate, everything, silences, policy, now):
+        reason = (
+            objection(candidate, silences, policy, now)
+            or _inhibited(candidate, everything, policy)
+            or _repeated(candidate, policy, now)
+            or _known(candidate, policy, now)
+        )
+        if reason:
             decisions.append(Decision((candidate,), Verdict.WITHHELD, reason))
         else:
             groups[candidate.recipient, candidate.filesystem].append(candidate)
@@ -231,39 +185,29 @@ def decide(
     return decisions
 
 
-def _withheld(
-    candidate: Candidate,
-    everything: Sequence[Candidate],
-    silences: Sequence[Silence],
-    policy: Policy,
-    now: datetime,
-) -> str:
-    """Return why a case is not mailed about; "": it may be."""
-    reasons = (
-        *_objections(candidate, silences, policy, now),
-        *_inhibited(candidate, everything, policy),
-        *_repeated(candidate, policy, now),
-        *_known(candidate, policy, now),
-    )
-    return reasons[0] if reasons else ""
+# The following functions return a reason as a sentence; "": there is none.
 
 
 def objection(
-    candidate: Candidate, silences: Sequence[Silence], policy: Policy, now: datetime
+    candidate: Candidate, silences: Iterable[Silence], policy: Policy, now: datetime
 ) -> str:
-    """Return why nothing is sent about a case, whatever was mailed before; "": it may be."""
-    return next(_objections(candidate, silences, policy, now), "")
+    """Return why nothing is sent about a case, whatever was mailed before."""
+    return (
+        _unfit(candidate, policy)
+        or _unreachable(candidate, policy)
+        or _silenced(candidate, silences, now)
+    )
 
 
 def objection_since(
     candidate: Candidate,
-    silences: Sequence[Silence],
+    silences: Iterable[Silence],
     policies: tuple[Policy, Policy],
     now: datetime,
     *,
     has_changed: bool,
 ) -> str:
-    """Return why a mail that staff asked for is not sent after all; "": it may be.
+    """Return why a mail that staff asked for is not sent after all.
 
     They knew the case and the rules of mails when they asked. Decisions since then count, as do
     unsound evidence and a recipient who gets no mails at any time.
@@ -279,21 +223,20 @@ def objection_since(
     if reason := refusal(candidate, policy):
         return reason
     newer = (
-        *(() if any(_off(candidate, before)) else _off(candidate, policy)),
-        *(_triaged(candidate) if has_changed else ()),
-        *_silenced(candidate, silences, now),
+        ("" if _off(candidate, before) else _off(candidate, policy))
+        or (_triaged(candidate) if has_changed else "")
+        or _silenced(candidate, silences, now)
     )
-    return f"{newer[0]} This was decided after the draft was created." if newer else ""
+    return f"{newer} This was decided after the draft was created." if newer else ""
 
 
 def delay(recipient: str, mailed: Sequence[Mailed], policy: Policy, now: datetime) -> str:
-    """Return why nothing is sent to a recipient now, but may be later; "": it may be."""
-    reasons = (
-        *_quiet(policy, now),
-        *_too_many(recipient, mailed, policy, now),
-        *_brake(mailed, policy, now),
+    """Return why nothing is sent to a recipient now, but may be later."""
+    return (
+        _quiet(policy, now)
+        or _too_many(recipient, mailed, policy, now)
+        or _brake(mailed, policy, now)
     )
-    return reasons[0] if reasons else ""
 
 
 def bounced(address: str, at: datetime, policy: Policy) -> str:
@@ -301,98 +244,76 @@ def bounced(address: str, at: datetime, policy: Policy) -> str:
     return f"Mails to {address} bounced on {at.astimezone(policy.zone):%Y-%m-%d}."
 
 
-def _objections(
-    candidate: Candidate, silences: Sequence[Silence], policy: Policy, now: datetime
-) -> Iterator[str]:
-    yield from _unfit(candidate, policy)
-    yield from _unreachable(candidate, policy)
-    yield from _silenced(candidate, silences, now)
-
-
-def channel_objection(
-    candidate: Candidate, silences: Sequence[Silence], policy: Policy, now: datetime
-) -> str:
-    """Return why channels are not notified of a case; "": they may be."""
-    return next(_channel_objections(candidate, silences, policy, now), "")
-
-
-def _channel_objections(
-    candidate: Candidate, silences: Sequence[Silence], policy: Policy, now: datetime
-) -> Iterator[str]:
+def channel_objection(candidate: Candidate, silences: Iterable[Silence], now: datetime) -> str:
+    """Return why channels are not notified of a case."""
     if candidate.is_notice:
-        yield "It is a notice."
+        return "It is a notice."
     if candidate.state not in {"open", "acknowledged"}:
-        yield f"The case is {candidate.state}."
+        return f"The case is {candidate.state}."
     if not candidate.has_findings:
-        yield "It has no finding on good data that still applies."
-    if candidate.lag > policy.fresh:
-        yield "Found in historical data that was loaded later."
-    yield from _silenced(candidate, silences, now)
+        return _NO_FINDING
+    return _HISTORICAL if candidate.lag > FRESH else _silenced(candidate, silences, now)
 
 
 def refusal(candidate: Candidate, policy: Policy) -> str:
-    """Return why not even staff may have a mail about a case written or sent; "": they may."""
-    reasons = (*_unsound(candidate), *_unreachable(candidate, policy))
-    return reasons[0] if reasons else ""
+    """Return why not even staff may have a mail about a case written or sent."""
+    return _unsound(candidate) or _unreachable(candidate, policy)
 
 
-def _unsound(candidate: Candidate) -> Iterator[str]:
-    """Yield why the evidence of a case blames no user."""
+def _unsound(candidate: Candidate) -> str:
+    """Return why the evidence of a case blames no user."""
     if candidate.state == "suppressed":
-        yield "Its data quality is not good."
+        return "Its data quality is not good."
     if candidate.is_about_data:
-        yield "The rule is about data quality: it blames no user."
-    if not candidate.has_findings:
-        yield "It has no finding on good data that still applies."
+        return "The rule is about data quality: it blames no user."
+    return "" if candidate.has_findings else _NO_FINDING
 
 
-def _unfit(candidate: Candidate, policy: Policy) -> Iterator[str]:
-    """Yield why a case is never mailed about as it is."""
-    yield from _off(candidate, policy)
+def _unfit(candidate: Candidate, policy: Policy) -> str:
+    """Return why a case is never mailed about as it is."""
+    if reason := _off(candidate, policy):
+        return reason
     if candidate.is_notice:
-        yield "It is a notice: advice, not a reason for a mail."
-    yield from _unsound(candidate)
-    yield from _triaged(candidate)
-    if candidate.lag > policy.fresh:
-        yield "Found in historical data that was loaded later."
+        return "It is a notice: advice, not a reason for a mail."
+    is_historical = candidate.lag > FRESH
+    return _unsound(candidate) or _triaged(candidate) or (_HISTORICAL if is_historical else "")
 
 
-def _off(candidate: Candidate, policy: Policy) -> Iterator[str]:
-    if policy.mode(candidate.rule) is Mode.OFF:
-        yield "Mails about this rule are off."
+def _off(candidate: Candidate, policy: Policy) -> str:
+    return "Mails about this rule are off." if policy.mode(candidate.rule) is Mode.OFF else ""
 
 
-def _triaged(candidate: Candidate) -> Iterator[str]:
-    """Yield what became of a case that needs no mail any more."""
+def _triaged(candidate: Candidate) -> str:
+    """Return what became of a case that needs no mail any more."""
     if candidate.state == "resolved":
-        yield "The case is resolved."
-    elif candidate.state == "expired":
-        yield "The case ended: nothing was found any more."
-    elif candidate.state not in {"open", "ended", "suppressed"}:
-        yield f"The case is {candidate.state}: a member of staff is responsible."
+        return "The case is resolved."
+    if candidate.state == "expired":
+        return "The case ended: nothing was found any more."
+    if candidate.state not in {"open", "ended", "suppressed"}:
+        return f"The case is {candidate.state}: a member of staff is responsible."
+    return ""
 
 
-def _unreachable(candidate: Candidate, policy: Policy) -> Iterator[str]:
-    """Yield why the owner of a case gets no mails."""
+def _unreachable(candidate: Candidate, policy: Policy) -> str:
+    """Return why the owner of a case gets no mails."""
     if not candidate.recipient:
-        yield "Its owner is unknown."
-    elif candidate.recipient in policy.excluded:
-        yield f"{candidate.recipient} is excluded from mails."
-    elif not candidate.address:
-        yield f"{candidate.recipient} has no mail address."
-    elif candidate.bounced_at:
-        yield bounced(candidate.address, candidate.bounced_at, policy)
+        return "Its owner is unknown."
+    if candidate.recipient in policy.excluded:
+        return f"{candidate.recipient} is excluded from mails."
+    if not candidate.address:
+        return f"{candidate.recipient} has no mail address."
+    if candidate.bounced_at:
+        return bounced(candidate.address, candidate.bounced_at, policy)
+    return ""
 
 
-def _inhibited(
-    candidate: Candidate, everything: Sequence[Candidate], policy: Policy
-) -> Iterator[str]:
-    """Yield the case about impact that explains a case about load.
+def _inhibited(candidate: Candidate, everything: Iterable[Candidate], policy: Policy) -> str:
+    """Return the case about impact that explains a case about load.
 
     It is one that may be mailed about, or that a member of staff takes care of.
     """
     if candidate.is_about_impact:
-        return
+        return ""
     for other in everything:
         # Impact of groups of jobs is on all filesystems.
         same_place = other.filesystem in {candidate.filesystem, ""}
@@ -401,62 +322,61 @@ def _inhibited(
             continue
         if other.state == "acknowledged":
             other = replace(other, state="open")  # noqa: PLW2901
-        if not any(_unfit(other, policy)):
-            yield f"Case {other.case} about impact on others explains it."
+        if not _unfit(other, policy):
+            return f"Case {other.case} about impact on others explains it."
+    return ""
 
 
-def _silenced(candidate: Candidate, silences: Sequence[Silence], now: datetime) -> Iterator[str]:
+def _silenced(candidate: Candidate, silences: Iterable[Silence], now: datetime) -> str:
     for silence in silences:
         if silence.until > now and silence.matches(candidate):
-            yield f"Silenced until {silence.until:%Y-%m-%d %H:%M %Z}: {silence.reason}"
+            return f"Silenced until {silence.until:%Y-%m-%d %H:%M %Z}: {silence.reason}"
+    return ""
 
 
-def _repeated(candidate: Candidate, policy: Policy, now: datetime) -> Iterator[str]:
+def _repeated(candidate: Candidate, policy: Policy, now: datetime) -> str:
     if candidate.mailed_at is None:
-        return
+        return ""
     on = f"{candidate.mailed_at.astimezone(policy.zone):%Y-%m-%d}"
     by = f" (discarded by {candidate.discarded_by})" if candidate.discarded_by else ""
     if now < candidate.mailed_at + policy.repeat:
-        yield f"A mail about it was written on {on}{by}; the next is due after {_days(policy)}."
-    elif candidate.value < policy.growth * candidate.mailed_value:
-        yield f"It has not grown since the mail of {on}{by}."
+        days = policy.repeat / timedelta(days=1)
+        after = f"{days:g} day{'' if days == 1 else 's'}"
+        return f"A mail about it was written on {on}{by}; the next is due after {after}."
+    has_grown = candidate.value >= _GROWTH * candidate.mailed_value
+    return "" if has_grown else f"It has not grown since the mail of {on}{by}."
 
 
-def _known(candidate: Candidate, policy: Policy, now: datetime) -> Iterator[str]:
-    """Yield the mail about another case with the same harm: of some of the jobs, or of more."""
+def _known(candidate: Candidate, policy: Policy, now: datetime) -> str:
+    """Return the mail about another case with the same harm: of some of the jobs, or of more."""
     other = candidate.same_harm
     if other is None:
-        return
+        return ""
     has_newer_data = candidate.until is None or candidate.until > other.at
-    if now < other.at + policy.repeat or not has_newer_data:
-        on = f"{other.at.astimezone(policy.zone):%Y-%m-%d}"
-        yield f"Case {other.case} is about the same harm; a mail about it was written on {on}."
-
-
-def _days(policy: Policy) -> str:
-    days = policy.repeat / timedelta(days=1)
-    return f"{days:g} day{'' if days == 1 else 's'}"
+    if now >= other.at + policy.repeat and has_newer_data:
+        return ""
+    on = f"{other.at.astimezone(policy.zone):%Y-%m-%d}"
+    return f"Case {other.case} is about the same harm; a mail about it was written on {on}."
 
 
 def _of_group(
     members: Sequence[Candidate], mailed: Sequence[Mailed], policy: Policy, now: datetime
 ) -> Decision:
     """Decide about the cases of one recipient and filesystem that may be mailed about."""
-    recipient, filesystem = members[0].recipient, members[0].filesystem
+    recipient = members[0].recipient
     cases = tuple(sorted(members, key=lambda each: each.case))
-    reasons = [
-        *_waiting(cases, policy, now),
-        *_too_soon(recipient, filesystem, mailed, policy, now),
-        *_quiet(policy, now),
-        *_too_many(recipient, mailed, policy, now),
-    ]
-    brake = list(_brake(mailed, policy, now))
-    if reasons or brake:
-        reason = [*reasons, *brake][0]
-        return Decision(cases, Verdict.LATER, reason, is_braked=not reasons)
+    reason = (
+        _waiting(cases, policy, now)
+        or _too_soon(recipient, members[0].filesystem, mailed, policy, now)
+        or _quiet(policy, now)
+        or _too_many(recipient, mailed, policy, now)
+    )
+    if reason:
+        return Decision(cases, Verdict.LATER, reason)
+    if reason := _brake(mailed, policy, now):
+        return Decision(cases, Verdict.LATER, reason, is_braked=True)
     needs_approval = any(policy.mode(each.rule) is Mode.APPROVAL for each in cases)
-    reason = _newness(cases)
-    return Decision(cases, Verdict.MAIL, reason, needs_approval)
+    return Decision(cases, Verdict.MAIL, _newness(cases), needs_approval)
 
 
 def _newness(cases: Sequence[Candidate]) -> str:
@@ -468,47 +388,46 @@ def _newness(cases: Sequence[Candidate]) -> str:
     return f"{' and '.join(f'{count} {kind}' for count, kind in parts if count)} cases."
 
 
-def _waiting(cases: Sequence[Candidate], policy: Policy, now: datetime) -> Iterator[str]:
+def _waiting(cases: Sequence[Candidate], policy: Policy, now: datetime) -> str:
     due = min(each.opened_at for each in cases) + policy.wait
     if now < due:
-        yield f"Waits for further cases until {due.astimezone(policy.zone):%H:%M:%S}."
+        return f"Waits for further cases until {due.astimezone(policy.zone):%H:%M:%S}."
     harming = [each.opened_at + _DRAINS_WITHIN for each in cases if each.is_going_on]
     if harming and now < max(harming):
         until = f"{max(harming).astimezone(policy.zone):%H:%M}"
-        yield f"The server is slow: waits for the end of the queue, at most until {until}."
+        return f"The server is slow: waits for the end of the queue, at most until {until}."
+    return ""
 
 
 def _too_soon(
-    recipient: str, filesystem: str, mailed: Sequence[Mailed], policy: Policy, now: datetime
-) -> Iterator[str]:
-    earlier = (
-        each.at for each in mailed if (each.recipient, each.filesystem) == (recipient, filesystem)
-    )
-    last = max(earlier, default=None)
-    if last and now < last + policy.interval:
-        due = (last + policy.interval).astimezone(policy.zone)
-        yield f"The last mail to {recipient} was recent; the next one may follow at {due:%H:%M}."
+    recipient: str, filesystem: str, mailed: Iterable[Mailed], policy: Policy, now: datetime
+) -> str:
+    earlier = [each.at for each in mailed if each[:2] == (recipient, filesystem)]
+    if not earlier or now >= max(earlier) + policy.interval:
+        return ""
+    due = (max(earlier) + policy.interval).astimezone(policy.zone)
+    return f"The last mail to {recipient} was recent; the next one may follow at {due:%H:%M}."
 
 
-def _quiet(policy: Policy, now: datetime) -> Iterator[str]:
+def _quiet(policy: Policy, now: datetime) -> str:
     local = now.astimezone(policy.zone)
     if local.date() in policy.holidays:
-        yield "Today is a holiday."
+        return "Today is a holiday."
     if not policy.on_weekends and local.weekday() >= _SATURDAY:
-        yield "No mails are sent on weekends."
+        return "No mails are sent on weekends."
     hours = (local.hour - policy.quiet_from) % 24
-    if hours < (policy.quiet_until - policy.quiet_from) % 24:
-        yield f"Quiet hours last until {policy.quiet_until:02d}:00."
+    is_quiet = hours < (policy.quiet_until - policy.quiet_from) % 24
+    return f"Quiet hours last until {policy.quiet_until:02d}:00." if is_quiet else ""
 
 
-def _too_many(
-    recipient: str, mailed: Sequence[Mailed], policy: Policy, now: datetime
-) -> Iterator[str]:
+def _too_many(recipient: str, mailed: Iterable[Mailed], policy: Policy, now: datetime) -> str:
     today = [each for each in mailed if each.at > now - timedelta(days=1)]
-    if sum(each.recipient == recipient for each in today) >= policy.daily_cap:
-        yield f"{recipient} has reached the limit of {policy.daily_cap} within 24 hours."
+    if sum(each.recipient == recipient for each in today) < policy.daily_cap:
+        return ""
+    return f"{recipient} has reached the limit of {policy.daily_cap} within 24 hours."
 
 
-def _brake(mailed: Sequence[Mailed], policy: Policy, now: datetime) -> Iterator[str]:
-    if sum(each.at > now - timedelta(hours=1) for each in mailed) >= policy.hourly_brake:
-        yield f"All recipients have reached the limit of {policy.hourly_brake} within an hour."
+def _brake(mailed: Iterable[Mailed], policy: Policy, now: datetime) -> str:
+    if sum(each.at > now - timedelta(hours=1) for each in mailed) < policy.hourly_brake:
+        return ""
+    return f"All recipients have reached the limit of {policy.hourly_brake} within an hour."

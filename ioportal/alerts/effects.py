@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from django.conf import settings
 from django.db.models import Q
 
 from collectors.tables import UTC_US
-from ioportal.alerts import changes
-from ioportal.alerts.compared_jobs import compared
+from ioportal.alerts.compared_jobs import Log, compared, day_of
 from ioportal.alerts.outcomes import Outcome, is_clear, is_lifted, outcome
 from ioportal.changes.analysis.before_after import LONGEST
 from ioportal.core.units import Source
+from ioportal.core.visible_text import visible
 from ioportal.findings import evidence
 from ioportal.findings.group_evidence import LOOK_BACK
 from ioportal.findings.models import Flag
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime, timedelta
 
-    from ioportal.alerts.changes import Changes
-    from ioportal.alerts.compared_jobs import Compared
+    from ioportal.alerts.compared_jobs import Changes, Compared
     from ioportal.findings.models import Case
     from ioportal.rules.rule import Rule
 
@@ -85,21 +85,6 @@ class Mailed:
 
 
 @dataclass(frozen=True)
-class Calm:
-    """The time without findings on a case's jobs.
-
-    Args:
-        since: end of the change, or the latest finding since then.
-        jobs: like the flagged ones, that started since then and have ended, with good data.
-        at_once: how many of them ran at the same time.
-    """
-
-    since: datetime
-    jobs: int
-    at_once: int
-
-
-@dataclass(frozen=True)
 class Effect:
     """What changed in jobs like the flagged ones since a mail, and the calm since then.
 
@@ -107,13 +92,41 @@ class Effect:
         mailed: the case and the time of the mail.
         compared: the jobs before and after the latest change with an effect.
         recurrences: findings on jobs since this change.
-        calm: the time without findings.
+        calm_since: end of the change, or the latest finding since then.
+        calm_jobs: like the flagged ones, that started since then and have ended, with good data.
+        at_once: how many of these ran at the same time.
     """
 
     mailed: Mailed
     compared: Compared
     recurrences: int
-    calm: Calm
+    calm_since: datetime
+    calm_jobs: int
+    at_once: int
+
+    @property
+    def title(self) -> str:
+        """The finding."""
+        return visible(self.mailed.case.title)
+
+    @property
+    def causes(self) -> list[str]:
+        """What happened between the jobs before and after, in the order of time."""
+        return [visible(each.text) for each in self.compared.causes]
+
+    @property
+    def link(self) -> str:
+        """The address of the case's page."""
+        return f"{settings.PORTAL_URL}/cases/{self.mailed.case.pk}/"
+
+    @property
+    def safe_number(self) -> str:
+        """How many of its jobs ran in parallel without a finding, and since when."""
+        return (
+            f"Safe up to {self.at_once:,} of these jobs in parallel, the highest number seen since "
+            f"{day_of(self.calm_since)}: {self.calm_jobs:,} jobs ran without such a finding. "
+            "If you run more, please increase the number step by step."
+        )
 
     @property
     def outcome(self) -> Outcome:
@@ -122,7 +135,7 @@ class Effect:
 
     def is_lifted(self, now: datetime, after: timedelta) -> bool:
         """Return whether the request of the mail no longer applies, `after` a time of calm."""
-        return is_lifted(self.outcome, self.calm.jobs, self.calm.since, now, after)
+        return is_lifted(self.outcome, self.calm_jobs, self.calm_since, now, after)
 
     @property
     def text(self) -> str:
@@ -141,7 +154,7 @@ def effects(mailed: Collection[Mailed], now: datetime) -> list[Effect]:
     jobs = _finished_jobs(
         {case.owner for case in cases}, min(each.at for each in mailed) - LONGEST, now
     )
-    sizes, found, log = _flagged_sizes(cases), _findings(mailed, now), changes.Log(cases)
+    sizes, found, log = _flagged_sizes(cases), _findings(mailed, now), Log(cases)
     return [
         _effect(
             each,
@@ -224,7 +237,9 @@ def _effect(
         mailed,
         result,
         sum(at >= result.since for at, _ in found),
-        Calm(since, len(calm), at_once),
+        since,
+        len(calm),
+        at_once,
     )
 
 

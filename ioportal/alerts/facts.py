@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import F, Max, Min, Q, Value, When
 from django.utils import timezone
 
-from ioportal.alerts.decide import Candidate, Mailed, Policy, SameHarm, Silence
+from ioportal.alerts.decide import FRESH, Candidate, Mailed, Policy, SameHarm, Silence
 from ioportal.alerts.models import BouncedAddress, MailPolicy, Notification, NotificationCase
 from ioportal.alerts.models import Silence as StoredSilence
 from ioportal.core.units import Source
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ioportal.findings.models import CaseQuerySet
 
 _ENDS_WITHIN = timedelta(hours=2)  # of its latest data; others expired
-_FROM_POLICY = {field.name for field in fields(Policy)} - {"zone", "fresh", "growth"}
+_FROM_POLICY = {field.name for field in fields(Policy)} - {"zone"}
 _State = Notification.State
 # Findings on jobs end only if they no longer apply. A part of a group is accused instead of it.
 ENDED = (
@@ -62,19 +62,11 @@ def _policy(stored: MailPolicy | None) -> Policy:
 
 def silences(now: datetime, created_after: datetime | None = None) -> list[Silence]:
     """Return the silences that have not expired: all, or those created after a time."""
-    stored_ones = StoredSilence.objects.filter(until__gt=now)
+    stored = StoredSilence.objects.filter(until__gt=now)
     if created_after:
-        stored_ones = stored_ones.filter(created_at__gt=created_after)
-    return [
-        Silence(
-            stored.until,
-            stored.recipient or None,
-            stored.rule or None,
-            stored.filesystem.name if stored.filesystem else None,
-            stored.reason,
-        )
-        for stored in stored_ones.select_related("filesystem")
-    ]
+        stored = stored.filter(created_at__gt=created_after)
+    rows = stored.values_list("until", "recipient", "rule", "filesystem__name", "reason")
+    return [Silence(*row) for row in rows]
 
 
 def mailed(since: datetime) -> list[Mailed]:
@@ -131,7 +123,7 @@ def candidates(cases: CaseQuerySet) -> list[Candidate]:
 
 def _figures(cases: list[int]) -> dict[int, tuple[float, timedelta]]:
     """Return the highest value of each case, without history if possible, and its lag."""
-    flags = Flag.objects.counted().without_history(Policy.fresh).filter(case__in=cases)
+    flags = Flag.objects.counted().without_history(FRESH).filter(case__in=cases)
     rows = (
         flags.order_by()
         .values_list("case")

@@ -65,11 +65,9 @@ def _of_message(message: Notification, channel: Channel) -> str:
         return ""
     if not channel.enabled:
         return "The channel is disabled."
-    now, policy = timezone.now(), facts.current_policy()
+    now = timezone.now()
     about = facts.candidates(Case.objects.filter(notifications__notification=message))
-    if not about:
-        return _GONE
-    return decide.channel_objection(about[0], facts.silences(now), policy, now)
+    return decide.channel_objection(about[0], facts.silences(now), now) if about else _GONE
 
 
 def _objections(mail: Notification, *, is_followed_up: bool = False) -> list[str]:

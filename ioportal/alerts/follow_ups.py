@@ -10,35 +10,46 @@ What withholds or delays mails about cases does so with follow-ups, and the reas
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from ioportal.alerts import compose, decide, facts, follow_up_content, reasons
+from ioportal.alerts import answers, compose, decide, facts, planning
+from ioportal.alerts.compared_jobs import day_of
 from ioportal.alerts.decide import Mode, Verdict
 from ioportal.alerts.effects import Mailed, effects
 from ioportal.alerts.fitness import as_followed_up
-from ioportal.alerts.follow_up_content import FollowedCase, FollowedMail
 from ioportal.alerts.models import Answer, Notification, NotificationCase
 from ioportal.alerts.outcomes import Outcome, Step, next_step
+from ioportal.core.formatting import rough_duration
 from ioportal.core.postgres.advisory_locks import Lock, hold
+from ioportal.core.visible_text import visible
 from ioportal.findings.models import Case, CaseEvent
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from ioportal.alerts.compose import Content
     from ioportal.alerts.decide import Policy
     from ioportal.alerts.effects import Effect
 
 _DAY = timedelta(days=1)
 WATCHED = timedelta(days=60)
 _State = Notification.State
+_SUBJECT = 200  # characters in the database
+_SAMPLE = "Sample: "
+_STATES = {  # the worst first
+    Outcome.UNCHANGED: "They have not improved since then.",
+    Outcome.RECURRED: "The same was found again since then.",
+    Outcome.PARTLY: "They have improved since then, but by less than half.",
+    Outcome.UNKNOWN: "Whether they have improved since then is unclear.",
+    Outcome.IMPROVED: "They have improved since then.",
+}
 STEPS = {
     Step.THANKS: "The jobs have improved: the user is thanked.",
     Step.GREEN_LIGHT: "The jobs have improved, without findings: the request no longer applies.",
@@ -60,8 +71,7 @@ def follow_up(now: datetime | None = None) -> int:
         return sum(_take(mail, about, gates) for mail, about in _latest(by_mail))
 
 
-@dataclass(frozen=True)
-class _Watched:
+class _Watched(NamedTuple):
     """A case that a mail was about, and what changed since then."""
 
     row: NotificationCase
@@ -197,7 +207,7 @@ def due_step(
 
 
 def _store_reasons(verdict: Verdict, by_case: dict[int, str]) -> None:
-    reasons.store(
+    planning.store_reasons(
         {case: (verdict, reason) for case, reason in by_case.items()}, are_follow_ups=True
     )
 
@@ -205,25 +215,15 @@ def _store_reasons(verdict: Verdict, by_case: dict[int, str]) -> None:
 def _write(mail: Notification, step: Step, about: list[_Watched], gates: _Gates) -> None:
     """Write the follow-up of a mail."""
     account = UserAccount.objects.get(name=mail.recipient)
-    calm_time = gates.policy.follow_up_after
-    content = follow_up_content.content(
+    written = content(
         step,
-        FollowedMail(
-            mail.subject,
-            sent_at(mail),
-            mail.text.startswith(compose.SIMULATED),
-            mail.answers.first(),
-            calm_time,
-        ),
-        [
-            FollowedCase(
-                each.effect,
-                each.row.request,
-                step is Step.GREEN_LIGHT and each.effect.is_lifted(gates.now, calm_time),
-            )
-            for each in about
-        ],
+        [(each.effect, each.row.request) for each in about],
         account,
+        gates.policy,
+        gates.now,
+        subject=mail.subject,
+        answer=mail.answers.first(),
+        is_simulated=mail.text.startswith(compose.SIMULATED),
     )
     is_draft = Mode.APPROVAL in {gates.policy.mode(each.row.case.rule) for each in about}
     Notification.objects.create(
@@ -232,11 +232,75 @@ def _write(mail: Notification, step: Step, about: list[_Watched], gates: _Gates)
         recipient=mail.recipient,
         address=account.email,
         filesystem=mail.filesystem,
-        subject=content.subject,
-        text=content.text,
-        html=content.html,
+        subject=written.subject,
+        text=written.text,
+        html=written.html,
         reason=STEPS[step],
         state=_State.DRAFT if is_draft else _State.WAITING,
         next_attempt_at=None if is_draft else gates.now,
     )
     gates.count(mail)
+
+
+def content(
+    step: Step,
+    about: Sequence[tuple[Effect, str]],
+    account: UserAccount,
+    policy: Policy,
+    now: datetime,
+    *,
+    subject: str,
+    answer: Answer | None,
+    is_simulated: bool,
+    is_sample: bool = False,
+) -> Content:
+    """Return the follow-up of a mail: thanks, the green light or a reminder.
+
+    Args:
+        step: which of them.
+        about: the effect on each case, and what the mail asked for; "": not stored.
+        account: of the recipient.
+        policy: when the request no longer applies.
+        now: when it is written.
+        subject: of the mail.
+        answer: the latest answer to it.
+        is_simulated: whether it was about simulated data.
+        is_sample: whether it would not be written: a sample of its wording.
+    """
+    after, is_green_light = policy.follow_up_after, step is Step.GREEN_LIGHT
+    context = {
+        "subject": f"{_SAMPLE if is_sample else ''}Re: {subject}"[:_SUBJECT],
+        "name": visible(account.greeting_name),
+        "opening": _opening(step, [effect for effect, _ in about], visible(account.name)),
+        "is_sample": is_sample,
+        "is_reminder": step is Step.REMINDER,
+        "is_green_light": is_green_light,
+        "answer": _in_words(answer) if answer else "",
+        "cases": [
+            {
+                "effect": effect,
+                "request": request,
+                "is_lifted": is_green_light and effect.is_lifted(now, after),
+            }
+            for effect, request in about
+        ],
+        "calm_time": rough_duration(after.total_seconds()),
+        "simulated": is_simulated,
+        "answers": answers.PLACES,
+    }
+    return compose.rendered("alerts/follow_up", context)
+
+
+def _opening(step: Step, effects: Sequence[Effect], account: str) -> str:
+    """Return the first sentences of a follow-up, which claim no more than its cases show."""
+    outcomes = {each.outcome for each in effects}
+    sent_on = day_of(effects[0].mailed.at)
+    if step is not Step.REMINDER and outcomes - {Outcome.UNKNOWN} == {Outcome.IMPROVED}:
+        return f"Thank you: your jobs have improved since our mail of {sent_on}."
+    state = next(text for outcome, text in _STATES.items() if outcome in outcomes)
+    return f"We wrote to you on {sent_on} about jobs of your account {account}. {state}"
+
+
+def _in_words(answer: Answer) -> str:
+    comment = f" {visible(answer.comment)}" if answer.comment else ""
+    return f"{day_of(answer.at)}: {answer.get_kind_display()}.{comment}"

@@ -14,13 +14,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import structlog
+from django.db import transaction
 from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
-from ioportal.alerts import attempts, fitness
+from ioportal.alerts import fitness
 from ioportal.alerts.connections import AnswerLost, NotSent, Withdrawn
 from ioportal.alerts.deliveries import deliver
-from ioportal.alerts.models import Channel, Notification
+from ioportal.alerts.models import Channel, DeliveryAttempt, Notification
+from ioportal.core.visible_text import visible_text
 from ioportal.telemetry.stage_runs import TURN_S
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ log = structlog.get_logger()
 
 RETRY_AFTER = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 240, 720, 1_440))
 _State = Notification.State
+_RESPONSE = 500  # characters
 
 
 class Unfit(Exception):  # noqa: N818  (a result)
@@ -83,14 +86,14 @@ def discard(notification: Notification, by: str) -> bool:
 
 def recover() -> None:
     """Return what an ended worker had claimed to the outbox; what it was ending is uncertain."""
-    attempts.end(
+    _end_attempt(
         Notification.objects.filter(state=_State.SENDING),
         state=_State.WAITING,
         response="The worker ended before the end of the message.",
         claim=None,
         next_attempt_at=timezone.now(),
     )
-    attempts.end(
+    _end_attempt(
         Notification.objects.filter(state=_State.ENDING),
         state=_State.UNCERTAIN,
         response="The worker ended before the server answered.",
@@ -136,19 +139,19 @@ def _send(key: int) -> None:
     except NotSent as error:
         _retry(notification, claim, error)
     except AnswerLost as error:
-        attempts.end(mine, state=_State.UNCERTAIN, response=str(error), finished_at=now())
+        _end_attempt(mine, state=_State.UNCERTAIN, response=str(error), finished_at=now())
         log.warning("notification_uncertain", notification=key, error=str(error))
     except Withdrawn:
         log.info("notification_withdrawn", notification=key)
     else:
-        attempts.end(mine, state=_State.SENT, response=answer, finished_at=now())
+        _end_attempt(mine, state=_State.SENT, response=answer, finished_at=now())
         log.info("notification_sent", notification=key)
 
 
 def _withdraw(notification: Notification, mine: NotificationQuerySet, objection: str) -> None:
     """Discard a notification that must not be sent any more; its cases may be mailed about."""
     by = f" It was released by {notification.released_by}." if notification.released_by else ""
-    attempts.end(
+    _end_attempt(
         mine,
         state=_State.DISCARDED,
         response=f"{objection}{by}",
@@ -176,7 +179,7 @@ def _retry(notification: Notification, claim: uuid.UUID, error: NotSent) -> None
         if is_over
         else {"state": _State.WAITING, "next_attempt_at": now + RETRY_AFTER[number - 1]}
     )
-    attempts.end(mine, attempts=number, claim=None, response=str(error), **outcome)
+    _end_attempt(mine, attempts=number, claim=None, response=str(error), **outcome)
     if not error.is_about_message:
         others = Notification.objects.due().filter(_same_server(notification.channel))
         others.update(next_attempt_at=now + RETRY_AFTER[0])
@@ -191,3 +194,24 @@ def _same_server(channel: Channel | None) -> Q:
         tickets = Channel.objects.filter(kind=Channel.Kind.TICKET)
         return Q(channel=None) | Q(channel__in=tickets)
     return Q(channel=channel)
+
+
+def _end_attempt(
+    notifications: NotificationQuerySet, *, state: str, response: str, **changes: Any
+) -> None:
+    """Change the state of notifications after an attempt, and log it in the same transaction.
+
+    Args:
+        notifications: in the state of the attempt.
+        state: the new one.
+        response: of the server.
+        changes: of other columns.
+    """
+    response = visible_text(response)[:_RESPONSE]
+    with transaction.atomic():
+        keys = list(notifications.select_for_update().values_list("pk", flat=True))
+        rows = Notification.objects.filter(pk__in=keys)
+        rows.update(state=state, response=response, **changes)
+        DeliveryAttempt.objects.bulk_create(
+            DeliveryAttempt(notification_id=key, outcome=state, response=response) for key in keys
+        )

@@ -11,17 +11,18 @@ from django.db import OperationalError, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from ioportal.alerts import compose, facts, fitness, reasons
+from ioportal.alerts import compose, facts, fitness
 from ioportal.alerts.decide import Verdict, decide, refusal
 from ioportal.alerts.digests import schedule
-from ioportal.alerts.models import Notification, NotificationCase, NotificationImage
+from ioportal.alerts.models import CaseDecision, Notification, NotificationCase, NotificationImage
 from ioportal.alerts.topics import topics
 from ioportal.core.postgres.advisory_locks import Busy, Lock, hold, hold_soon
+from ioportal.core.visible_text import visible
 from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from ioportal.alerts.decide import Candidate, Decision, Policy
@@ -34,6 +35,8 @@ _CONSIDERED = (Case.State.OPEN, Case.State.ACKNOWLEDGED, Case.State.SUPPRESSED)
 _State, _Kind = Notification.State, Notification.Kind
 _ON_ITS_WAY = (_State.WAITING, _State.SENDING, _State.ENDING)
 _ARRIVED = (_State.SENT, _State.UNCERTAIN)
+_FOLLOW_UP = "Follow-up: "
+_REASON = 300  # in the database
 
 
 def plan(now: datetime | None = None) -> int:
@@ -50,7 +53,7 @@ def plan(now: datetime | None = None) -> int:
         decisions = _decisions(candidates(now), now)
         errors: list[Exception] = []
         done = [_carried_out(decision, errors, now) for decision in decisions]
-        reasons.store(
+        store_reasons(
             {each.case: (held.verdict, held.reason) for held in done for each in held.candidates}
         )
         schedule.write_brake_notices(
@@ -209,3 +212,23 @@ def _write(
         for topic in about
     )
     return notification
+
+
+def store_reasons(
+    decisions: Mapping[int, tuple[Verdict, str]], *, are_follow_ups: bool = False
+) -> None:
+    """Store verdicts and reasons by case, those that differ from the latest of their kind."""
+    prefix = _FOLLOW_UP if are_follow_ups else ""
+    by_case = {
+        case: (verdict, visible(f"{prefix}{reason}")[:_REASON])
+        for case, (verdict, reason) in decisions.items()
+    }
+    rows = CaseDecision.objects.filter(case__in=by_case)
+    of_kind = rows.filter if are_follow_ups else rows.exclude
+    latest = of_kind(reason__startswith=_FOLLOW_UP).order_by("case_id", "-pk").distinct("case_id")
+    stored = {row.case_id: (row.verdict, row.reason) for row in latest}
+    CaseDecision.objects.bulk_create(
+        CaseDecision(case_id=case, verdict=verdict, reason=reason)
+        for case, (verdict, reason) in by_case.items()
+        if stored.get(case) != (verdict, reason)
+    )

@@ -4,9 +4,8 @@ from celery import shared_task
 from django.db import OperationalError
 
 from ioportal.alerts import (
-    addresses,
     bounces,
-    channel_planning,
+    channels,
     copies,
     follow_ups,
     outbox,
@@ -16,6 +15,9 @@ from ioportal.alerts import (
 )
 from ioportal.alerts.digests import schedule
 from ioportal.changes import past_effects
+from ioportal.findings.models import Case
+from ioportal.site import address_command
+from ioportal.site.models import Project
 from ioportal.telemetry.stage_runs import drain, drain_alone, failures_recorded
 
 _MEASURED_AT_ONCE = 5  # mitigations: each takes a second or two
@@ -33,7 +35,7 @@ def plan_mails() -> None:
 def notify_channels() -> None:
     """Write the notifications of channels that are due."""
     with failures_recorded("channel planning"):
-        channel_planning.plan()
+        channels.plan()
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
@@ -51,8 +53,17 @@ def send_mails() -> bool:
 
 @shared_task(soft_time_limit=OUTWARD_LIMIT_S)
 def look_up_addresses() -> None:
-    """Look up missing mail addresses, one worker at a time."""
-    drain_alone("addresses", lambda _: addresses.look_up_next())
+    """Look up missing mail addresses of owners of cases and of contacts, one worker at a time.
+
+    Planning holds a lock: it must not wait for look-ups.
+    """
+    drain_alone("addresses", lambda _: address_command.look_up_next(_without_address()))
+
+
+def _without_address() -> set[str]:
+    owners = Case.objects.to_triage().exclude(owner="").values_list("owner", flat=True)
+    contacts = Project.objects.filter(email="", account__isnull=False)
+    return {*owners, *contacts.values_list("account__name", flat=True)}
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

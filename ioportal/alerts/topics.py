@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.alerts import requests
-from ioportal.alerts.decide import Policy
+from ioportal.alerts.decide import FRESH
 from ioportal.alerts.requests import Load
 from ioportal.changes import past_effects
 from ioportal.core.formatting import percent, significant, total_waiting
@@ -479,4 +479,4 @@ def topics(cases: Collection[int], recipient: str, only: Flag | None = None) -> 
 
 def _quotable(reader: User) -> FlagQuerySet:
     """What a mail may quote: no history that was loaded later, unless there is nothing else."""
-    return Flag.objects.visible_to(reader).without_history(Policy.fresh)
+    return Flag.objects.visible_to(reader).without_history(FRESH)

@@ -7,8 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING
 
 from ioportal.findings import cases
-from ioportal.findings.models import Case, CaseEvent, Flag
-from ioportal.findings.signals import case_joined
+from ioportal.findings.models import Case, CaseEvent, Flag, case_joined
 from ioportal.rules.rule import Subject
 
 if TYPE_CHECKING:

@@ -15,14 +15,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ioportal.alerts import (
-    channel_messages,
-    channel_planning,
-    connections,
-    http_post,
-    outbox,
-    planning,
-)
+from ioportal.alerts import channels, connections, deliveries, outbox, planning
 from ioportal.alerts.connections import early_end
 from ioportal.alerts.models import Channel, Notification, Silence
 from ioportal.findings.models import Case, CaseEvent, Flag
@@ -94,7 +87,7 @@ def send():
 
 def test_a_webhook_gets_signed_json(storm, channel, receiver):
     webhook = channel()
-    assert channel_planning.plan() == 1
+    assert channels.plan() == 1
     sent = send()
 
     [(path, headers, body)] = receiver.received
@@ -110,13 +103,13 @@ def test_a_webhook_gets_signed_json(storm, channel, receiver):
     assert (case["id"], case["rule"], case["owner"]) == (storm.pk, storm.rule, "alice")
     assert case["url"].endswith(f"/cases/{storm.pk}/")
     assert case["highest"] > case["threshold"]
-    assert channel_planning.plan() == 0
+    assert channels.plan() == 0
 
 
 def test_names_can_forge_nothing_in_a_chat(storm, channel, receiver):
     Case.objects.update(application=HOSTILE)
     channel("chat")
-    channel_planning.plan()
+    channels.plan()
     send()
 
     text = json.loads(receiver.received[0][2])["text"]
@@ -132,13 +125,13 @@ def test_a_ticket_is_a_mail_and_an_escalation_follows_it(storm, channel, mails):
     Case.objects.exclude(pk=storm.pk).update(state=Case.State.SUPPRESSED)
     case.update(application=HOSTILE, severity=Flag.Severity.WARNING)
     channel("ticket", address="help@example.org")
-    assert channel_planning.plan() == 1
+    assert channels.plan() == 1
     send()
     case.update(severity=Flag.Severity.ABUSE)
-    assert channel_planning.plan() == 1
+    assert channels.plan() == 1
     send()
     case.update(severity=Flag.Severity.WARNING)
-    assert channel_planning.plan() == 0
+    assert channels.plan() == 0
 
     (recipients, first), (_, second) = mails.accepted
     assert recipients == ["help@example.org"]
@@ -160,16 +153,16 @@ def test_filters_of_a_channel(storm, channel, facts):
     Case.objects.update(severity=Flag.Severity.WARNING)
     channel(**facts)
 
-    assert channel_planning.plan() == 0
+    assert channels.plan() == 0
 
 
 def test_a_channel_of_another_filesystem_gets_nothing(storm, channel):
     pond = type(storm.filesystem).objects.get(name="pond")
     channel(filesystem=pond)
-    assert channel_planning.plan() == 0
+    assert channels.plan() == 0
 
     Channel.objects.update(filesystem=storm.filesystem)
-    assert channel_planning.plan() == 1
+    assert channels.plan() == 1
 
 
 @pytest.mark.parametrize(
@@ -188,7 +181,7 @@ def test_nothing_is_sent_about(storm, channel, change):
     channel()
     change()
 
-    assert channel_planning.plan() == 0
+    assert channels.plan() == 0
 
 
 @pytest.mark.parametrize(
@@ -219,7 +212,7 @@ def test_nothing_is_sent_about(storm, channel, change):
 )
 def test_a_stale_message_is_discarded_with_the_reason(storm, channel, receiver, change, reason):
     channel("chat")
-    channel_planning.plan()
+    channels.plan()
     change()
 
     message = send()
@@ -229,13 +222,13 @@ def test_a_stale_message_is_discarded_with_the_reason(storm, channel, receiver, 
 
 def test_a_message_that_was_stale_is_written_again(storm, channel, receiver):
     channel("chat")
-    channel_planning.plan()
+    channels.plan()
     Case.objects.update(state="muted", muted_until=timezone.now() + timedelta(days=1))
     send()
-    assert channel_planning.plan() == 0
+    assert channels.plan() == 0
     Case.objects.update(state="open", muted_until=None)
 
-    assert channel_planning.plan() == 1
+    assert channels.plan() == 1
     assert send().state == State.SENT
     assert len(receiver.received) == 1
 
@@ -245,12 +238,12 @@ def test_an_enabled_channel_gets_only_new_events(storm, channel):
     created.enabled = True
     created.save()
 
-    assert channel_planning.plan() == 0
+    assert channels.plan() == 0
 
 
 def test_channels_do_not_count_as_mails_to_users(storm, automatic, channel):
     channel(name="alice")
-    channel_planning.plan()
+    channels.plan()
     assert planning.plan() == 1
     Notification.objects.update(state=State.SENT)
 
@@ -260,7 +253,7 @@ def test_channels_do_not_count_as_mails_to_users(storm, automatic, channel):
 
 @pytest.mark.parametrize("fault", [500, 429, 503])
 def test_a_temporary_failure_is_tried_again(channel, receiver, fault):
-    channel_messages.write_test(channel("chat"))
+    channels.write_test(channel("chat"))
     receiver.faults = [fault]
 
     assert send().state == State.WAITING
@@ -268,18 +261,18 @@ def test_a_temporary_failure_is_tried_again(channel, receiver, fault):
 
 
 def test_a_server_that_dies_before_the_end_gets_the_message_again(channel, receiver, monkeypatch):
-    channel_messages.write_test(channel("chat"))
+    channels.write_test(channel("chat"))
     receiver.faults = ["dies"]
 
     with monkeypatch.context() as patch:
-        patch.setattr(http_post, "early_end", early_end_when_readable)
+        patch.setattr(deliveries, "early_end", early_end_when_readable)
         assert send().state == State.WAITING
     assert send().state == State.SENT
 
 
 @pytest.mark.parametrize("status", [404, 302])
 def test_a_refusal_is_final_and_redirects_are_not_followed(channel, receiver, status):
-    channel_messages.write_test(channel("chat"))
+    channels.write_test(channel("chat"))
     receiver.faults = [status]
 
     assert send().state == State.FAILED
@@ -288,7 +281,7 @@ def test_a_refusal_is_final_and_redirects_are_not_followed(channel, receiver, st
 
 @pytest.mark.parametrize("fault", ["dies after it", 502, 504])
 def test_a_lost_answer_is_uncertain_in_a_chat(channel, receiver, fault):
-    channel_messages.write_test(channel("chat"))
+    channels.write_test(channel("chat"))
     receiver.faults = [fault]
 
     assert send().state == State.UNCERTAIN
@@ -297,7 +290,7 @@ def test_a_lost_answer_is_uncertain_in_a_chat(channel, receiver, fault):
 
 
 def test_a_webhook_is_repeated_with_the_same_key_and_body(channel, receiver):
-    channel_messages.write_test(channel())
+    channels.write_test(channel())
     receiver.faults = ["dies after it"]
 
     assert send().state == State.WAITING
@@ -325,16 +318,16 @@ def with_words(connection):
     ],
 )
 def test_only_the_status_of_an_answer_is_kept(channel, receiver, answer, response):
-    channel_messages.write_test(channel("chat"))
+    channels.write_test(channel("chat"))
     receiver.faults = [answer]
 
     assert send().response == response
 
 
 def test_nothing_is_kept_of_a_server_that_speaks_first(channel, monkeypatch):
-    monkeypatch.setattr(http_post, "early_end", early_end_when_readable)
+    monkeypatch.setattr(deliveries, "early_end", early_end_when_readable)
     with slow_server.running(slow_server.dripping(b"220 secret\r\n", b"")) as port:
-        channel_messages.write_test(channel("chat", address=f"http://127.0.0.1:{port}/"))
+        channels.write_test(channel("chat", address=f"http://127.0.0.1:{port}/"))
         told = send()
 
     assert told.state == State.WAITING
@@ -367,7 +360,7 @@ def test_a_refused_address_is_not_called_and_its_channel_can_be_disabled(
     settings.CHANNEL_NETWORKS = []
     url = receiver.url.replace("127.0.0.1", host)
     hook = Channel.objects.create(name="hook", kind="webhook", address=url)
-    channel_messages.write_test(hook)
+    channels.write_test(hook)
 
     told = send()
     assert (told.state, receiver.received) == (State.FAILED, [])
@@ -385,7 +378,7 @@ def test_public_addresses_and_names_need_no_setting(host):
 
 def test_a_name_is_resolved_once_and_the_certificate_is_for_the_name(channel, named, settings):
     settings.CHANNEL_NETWORKS = [ip_network("127.0.0.1")]
-    channel_messages.write_test(channel("chat", address=named.url))
+    channels.write_test(channel("chat", address=named.url))
     named.answers += [["127.0.0.1"], ["127.0.0.2"]]
 
     assert send().state == State.SENT
@@ -394,7 +387,7 @@ def test_a_name_is_resolved_once_and_the_certificate_is_for_the_name(channel, na
 
 
 def test_all_addresses_of_a_name_are_checked(channel, named):
-    channel_messages.write_test(channel("chat", address=named.url))
+    channels.write_test(channel("chat", address=named.url))
     named.answers += [["127.0.0.1", "10.0.0.1"], ["127.0.0.1"]]
 
     told = send()
@@ -403,7 +396,7 @@ def test_all_addresses_of_a_name_are_checked(channel, named):
 
 
 def test_the_next_address_of_a_name_is_tried(channel, named):
-    channel_messages.write_test(channel("chat", address=named.url))
+    channels.write_test(channel("chat", address=named.url))
     named.answers += [["127.0.0.2", "127.0.0.1"]]
 
     assert send().state == State.SENT
@@ -416,7 +409,7 @@ def test_a_slow_answer_has_a_deadline(channel, receiver, monkeypatch):
             time.sleep(0.1)
 
     monkeypatch.setattr(connections, "_DEADLINE_S", 0.5)
-    channel_messages.write_test(channel("chat"))
+    channels.write_test(channel("chat"))
     receiver.faults = [drip]
     begun = time.monotonic()
 
@@ -427,7 +420,7 @@ def test_a_slow_answer_has_a_deadline(channel, receiver, monkeypatch):
 def test_others_of_a_channel_wait_after_a_failure(channel, receiver):
     chat = channel("chat")
     for _ in range(3):
-        channel_messages.write_test(chat)
+        channels.write_test(chat)
     receiver.faults = [500] * 3
     outbox.send_due(10)
 

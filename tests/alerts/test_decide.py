@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioportal.alerts.decide import (
+    FRESH,
     Candidate,
     Mailed,
     Mode,
@@ -211,7 +212,7 @@ def test_each_case_gets_one_decision_and_limits_hold(cases):
             (mail.candidates[0].recipient, mail.candidates[0].filesystem)
         }
         assert all(each.recipient and each.state == "open" for each in mail.candidates)
-        assert all(each.lag <= POLICY.fresh and not each.is_notice for each in mail.candidates)
+        assert all(each.lag <= FRESH and not each.is_notice for each in mail.candidates)
     recipients = [mail.candidates[0].recipient for mail in mails]
     assert all(recipients.count(name) <= POLICY.daily_cap for name in recipients)
 

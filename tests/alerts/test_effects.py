@@ -39,7 +39,7 @@ def test_larger_jobs_do_not_hide_that_each_node_does_less(new_job, new_case):
         "median 8,000 operations → 2,000 operations "
         "(14 jobs on 7 days before 5 July, 28 jobs on 7 days since 5 July)"
     )
-    assert effect.calm.jobs == 28
+    assert effect.calm_jobs == 28
 
 
 def _operations(jobs):

@@ -8,7 +8,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from ioportal.alerts import (
-    channel_planning,
+    channels,
     compose,
     copies,
     facts,
@@ -451,7 +451,7 @@ def test_names_in_headers_are_never_decoded(storm, automatic, mails, name):
     queue.enabled_at = timezone.now() - timedelta(days=9_000)
     queue.save()
     planning.plan()
-    channel_planning.plan()
+    channels.plan()
     outbox.send_due(10)
     copies.write()
     outbox.send_due(10)

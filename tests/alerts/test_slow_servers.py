@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ioportal.alerts import connections, mailbox, outbox
+from ioportal.alerts import bounces, connections, outbox
 from ioportal.alerts.connections import NotSent
-from ioportal.alerts.http_post import post
+from ioportal.alerts.deliveries import post
 from ioportal.alerts.models import Channel, Notification
 from ioportal.core.env import Mailbox
 from tests.alerts import http_server, slow_server
@@ -79,8 +79,8 @@ def test_a_slow_mailbox_has_a_deadline_from_the_beginning(settings, briefly, has
             host="127.0.0.1", port=port, user="io", password="secret",  # noqa: S106
             folder="INBOX", has_starttls=has_starttls,
         )  # fmt: skip
-        with pytest.raises((OSError, mailbox.imaplib.IMAP4.error)):
-            list(mailbox.unseen(10, 1_000))
+        with pytest.raises((OSError, bounces.imaplib.IMAP4.error)):
+            list(bounces.unseen(10, 1_000))
 
 
 def test_an_endless_reply_ends_the_conversation_before_it_fills_the_memory(
@@ -105,7 +105,7 @@ def test_an_endless_reply_ends_the_conversation_before_it_fills_the_memory(
             folder="INBOX", has_starttls=True,
         )  # fmt: skip
         with pytest.raises(OSError, match="too long"):
-            list(mailbox.unseen(10, 1_000))
+            list(bounces.unseen(10, 1_000))
 
     mail = Notification.objects.get(attempts=1)
     assert (mail.state, "too long" in mail.response) == (State.WAITING, True)

@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.urls import reverse
 from django.utils.timesince import timesince
 
-from ioportal.alerts.digests.content import Digest, Entry, Section
+from ioportal.alerts.compose import Digest, Entry, Section
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
 from ioportal.core.visible_text import visible
 from ioportal.findings.case_texts import is_simulated, summaries, with_places, worst_first

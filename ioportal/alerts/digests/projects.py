@@ -12,7 +12,7 @@ from django.db.models import Count, F, Q, Sum, Window
 from django.db.models.functions import RowNumber
 from django.urls import reverse
 
-from ioportal.alerts.digests.content import Digest, Entry, Section
+from ioportal.alerts.compose import Digest, Entry, Section
 from ioportal.core import formatting
 from ioportal.core.units import Unit
 from ioportal.core.visible_text import visible

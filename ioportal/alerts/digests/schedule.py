@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from datetime import datetime
 
-    from ioportal.alerts.digests.content import Digest
+    from ioportal.alerts.compose import Digest
 
 
 _SUBJECT = 200  # characters in the database

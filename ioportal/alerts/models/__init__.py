@@ -1,17 +1,21 @@
 """Tables of mails."""
 
-from ioportal.alerts.models.attempt import DeliveryAttempt
-from ioportal.alerts.models.bounced_address import BouncedAddress
 from ioportal.alerts.models.channel import Channel
 from ioportal.alerts.models.notification import (
     Answer,
+    DeliveryAttempt,
     Notification,
     NotificationCase,
     NotificationImage,
     NotificationQuerySet,
 )
-from ioportal.alerts.models.policy import CaseDecision, MailPolicy, Silence
-from ioportal.alerts.models.subscription import Subscription
+from ioportal.alerts.models.policy import (
+    BouncedAddress,
+    CaseDecision,
+    MailPolicy,
+    Silence,
+    Subscription,
+)
 
 __all__ = [
     "Answer",

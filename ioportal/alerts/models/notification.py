@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Upper
+from django.dispatch import receiver
 
 from ioportal.alerts.models.channel import Channel
+from ioportal.alerts.models.policy import CaseDecision
 from ioportal.alerts.outcomes import Outcome, Step
-from ioportal.findings.models import Case
+from ioportal.findings.models import Case, case_joined
 from ioportal.site.models import Filesystem
 
 if TYPE_CHECKING:
@@ -212,3 +214,31 @@ class Answer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_kind_display()}, to notification {self.notification_id}"
+
+
+class DeliveryAttempt(models.Model):
+    """An attempt to send a notification, and how it ended."""
+
+    notification = models.ForeignKey(Notification, models.CASCADE, related_name="delivery_log")
+    at = models.DateTimeField(auto_now_add=True)  # its end
+    outcome = models.CharField(  # of the notification after the attempt
+        max_length=16, choices=Notification.State
+    )
+    response = models.CharField(max_length=500, blank=True)  # of the mail server
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return f"notification {self.notification_id}: {self.outcome}, {self.response}"
+
+
+@receiver(case_joined)
+def _move_mails(emptied: Case, case: Case, **_: Any) -> None:
+    """Move the mails and decisions about a case; a mail about both is about one."""
+    about_both = NotificationCase.objects.filter(case=case).values("notification")
+    mails = NotificationCase.objects.filter(case=emptied)
+    mails.exclude(notification__in=list(about_both.values_list("notification", flat=True))).update(
+        case=case
+    )
+    CaseDecision.objects.filter(case=emptied).update(case=case)

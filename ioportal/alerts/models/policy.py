@@ -1,18 +1,24 @@
-"""The policy, silences, and the reasons of decisions."""
+"""What decides about mails: the policy, silences, subscriptions and addresses that bounced."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.postgres.fields import ArrayField
 from django.core.exceptions import ValidationError
-from django.core.validators import MaxValueValidator
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from ioportal.alerts.decide import Mode, Verdict
 from ioportal.findings.models import Case
 from ioportal.site.models import Filesystem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
 
 
 class CaseDecision(models.Model):
@@ -121,3 +127,51 @@ class MailPolicy(models.Model):
             raise ValidationError(
                 {"digest_readers": f"No staff with a mail address: {', '.join(unknown)}."}
             )
+
+
+class BouncedAddressQuerySet(models.QuerySet["BouncedAddress"]):
+    """Queries of bounced addresses."""
+
+    def times(self, addresses: Iterable[str]) -> dict[str, datetime]:
+        """Return when mails to addresses bounced, by address in lower case."""
+        wanted = {address.lower() for address in addresses}
+        return dict(self.filter(address__in=wanted).values_list("address", "bounced_at"))
+
+
+class BouncedAddress(models.Model):
+    """A mail address from which a mail bounced; no mail is written until staff delete the row."""
+
+    address = models.EmailField(unique=True)  # in lower case
+    bounced_at = models.DateTimeField(auto_now_add=True)
+    reason = models.CharField(max_length=500)
+
+    objects = BouncedAddressQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-bounced_at"]
+        verbose_name_plural = "bounced addresses"
+
+    def __str__(self) -> str:
+        return self.address
+
+
+class Subscription(models.Model):
+    """Which mails a user wants about their own jobs."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="subscription", editable=False
+    )
+    job_reports = models.BooleanField("Report of each job that ends", default=False)
+    min_node_hours = models.FloatField(
+        "Only for jobs of at least (node-hours)", default=10, validators=[MinValueValidator(0)]
+    )
+    daily_cap = models.PositiveSmallIntegerField(
+        "Reports in 24 hours, at most",
+        default=5,
+        validators=[MinValueValidator(1), MaxValueValidator(50)],
+    )
+    weekly_summary = models.BooleanField("Summary of my jobs each Monday", default=False)
+    changed_at = models.DateTimeField(auto_now=True)  # jobs that ended before get no report
+
+    def __str__(self) -> str:
+        return f"mails that {self.user} asked for"

@@ -1,7 +1,14 @@
 """Cases, flags, their events, observations, the thresholds that a site sets, and back-tests."""
 
 from ioportal.findings.models.back_test import BackTest
-from ioportal.findings.models.case import CURRENT, TO_TRIAGE, Case, CaseEvent, CaseQuerySet
+from ioportal.findings.models.case import (
+    CURRENT,
+    TO_TRIAGE,
+    Case,
+    CaseEvent,
+    CaseQuerySet,
+    case_joined,
+)
 from ioportal.findings.models.evidence import JobEvidence
 from ioportal.findings.models.flag import Flag, FlagEvent, FlagQuerySet
 from ioportal.findings.models.observation import Observation
@@ -20,4 +27,5 @@ __all__ = [
     "JobEvidence",
     "Observation",
     "ThresholdSet",
+    "case_joined",
 ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from django.conf import settings
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
+from django.dispatch import Signal
 
 from ioportal.findings.models.flag import Flag
 from ioportal.rules import BY_CODE
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
     from ioportal.rules.rule import Rule
+
+case_joined = Signal()  # before `emptied`, a case without flags, is deleted: `case` takes its place
 
 
 class CaseQuerySet(models.QuerySet["Case"]):

@@ -9,9 +9,8 @@ from django import forms
 from django.http import Http404
 from django.utils import timezone
 
-from ioportal.alerts import compose, facts, follow_up_content, follow_ups
+from ioportal.alerts import compose, facts, follow_ups
 from ioportal.alerts.effects import Mailed, effects
-from ioportal.alerts.follow_up_content import FollowedCase, FollowedMail
 from ioportal.alerts.models import Notification, NotificationCase
 from ioportal.alerts.outcomes import Step
 from ioportal.alerts.topics import topics
@@ -123,32 +122,23 @@ class FollowUpPreview:
         effect = self._effect
         return (
             f"It would not be written, and its wording is a sample. Since the mail: "
-            f"{effect.outcome}, and {effect.calm.jobs:,} jobs like the flagged ones without a "
-            f"finding since {local_text(effect.calm.since)}."
+            f"{effect.outcome}, and {effect.calm_jobs:,} jobs like the flagged ones without a "
+            f"finding since {local_text(effect.calm_since)}."
         )
 
     @property
     def content(self) -> Content:
         """The follow-up."""
         mail = self._mail.notification if self._mail else None
-        calm_time = self._policy.follow_up_after
-        return follow_up_content.content(
+        request = (self._mail and self._mail.request) or self._topic.request
+        return follow_ups.content(
             self._step,
-            FollowedMail(
-                mail.subject if mail else compose.subject([self._topic]),
-                self.sent_at,
-                is_simulated(self._topic.case),
-                mail.answers.first() if mail else None,
-                calm_time,
-                is_sample=not self.is_due,
-            ),
-            [
-                FollowedCase(
-                    self._effect,
-                    (self._mail and self._mail.request) or self._topic.request,
-                    self._step is Step.GREEN_LIGHT
-                    and self._effect.is_lifted(self.written_at, calm_time),
-                )
-            ],
+            [(self._effect, request)],
             self._account,
+            self._policy,
+            self.written_at,
+            subject=mail.subject if mail else compose.subject([self._topic]),
+            answer=mail.answers.first() if mail else None,
+            is_simulated=is_simulated(self._topic.case),
+            is_sample=not self.is_due,
         )
