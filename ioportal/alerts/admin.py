@@ -29,7 +29,8 @@ class MailPolicyAdmin(StaffAdmin):
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Begin with the current policy."""
         stored = MailPolicy.objects.first()
-        facts = model_to_dict(stored, exclude=["reason"]) if stored else {**vars(current_policy())}
+        default = {name: value for name, value in vars(current_policy()).items() if value != ()}
+        facts = model_to_dict(stored, exclude=["reason"]) if stored else default
         given = super().get_changeform_initial_data(request)
         return {**facts, **initial_modes(facts["modes"]), **given}
 

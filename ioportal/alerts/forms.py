@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from datetime import date, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.contrib.postgres.forms import SimpleArrayField
 from django.utils import timezone
 
 from ioportal.alerts.decide import Mode
@@ -40,38 +40,6 @@ class SpanField(forms.FloatField):
         return number * self.unit
 
 
-class WordsField(forms.CharField):
-    """A list of words, separated by commas, blanks or lines."""
-
-    widget = forms.Textarea
-
-    def __init__(self, help_text: str) -> None:
-        super().__init__(
-            required=False, help_text=help_text, widget=forms.Textarea({"rows": 2, "cols": 60})
-        )
-
-    def prepare_value(self, value: Any) -> Any:
-        """Return the list as text."""
-        return value if value is None or isinstance(value, str) else ", ".join(map(str, value))
-
-    def clean(self, value: Any) -> list[Any]:
-        """Return the words without repetitions."""
-        return list(dict.fromkeys(re.split(r"[\s,]+", super().clean(value))) if value else [])
-
-
-class DatesField(WordsField):
-    """A list of dates."""
-
-    def clean(self, value: Any) -> list[Any]:
-        """Return the dates in order."""
-        try:
-            return sorted(map(date.fromisoformat, super().clean(value)))
-        except ValueError as error:
-            raise forms.ValidationError(
-                f"{error}. Write each date as year-month-day, such as 2026-12-25."
-            ) from error
-
-
 class MailPolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
     """A new policy, with a mode for each rule."""
 
@@ -97,8 +65,14 @@ class MailPolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         choices=_HOURS,
         help_text="End of the quiet hours. The same as their start: no quiet hours.",
     )
-    holidays = DatesField("Dates without mails, such as 2026-12-25, separated by commas.")
-    excluded = WordsField("User names that never get mails about cases, separated by commas.")
+    holidays = SimpleArrayField(
+        forms.DateField(
+            input_formats=["%Y-%m-%d"],
+            error_messages={"invalid": "Write each date as year-month-day, such as 2026-12-25."},
+        ),
+        required=False,
+        help_text="Dates without mails, such as 2026-12-25, separated by commas.",
+    )
 
     class Meta:
         model = MailPolicy
@@ -124,6 +98,7 @@ class MailPolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         help_texts = {
             "default_mode": "Off: no mails. Approval: staff send each draft. Automatic: mails are "
             "sent without approval.",
+            "excluded": "User names that never get mails about cases, separated by commas.",
             "daily_cap": "Maximum number of mails to a user within 24 hours.",
             "hourly_brake": "Maximum number of mails to all users within an hour. Further mails "
             "are held.",

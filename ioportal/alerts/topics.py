@@ -105,8 +105,10 @@ class Topic:
         if self._peak_share is None:
             return ""
         who = "this job" if self._is_one_job else "the worst of these jobs"
-        share = percent(self._peak_share, 0)
-        return f" At its peak, {who} did {share}% of all metadata operations on {self._place}."
+        share, place = percent(self._peak_share, 0), self.case.filesystem or "the filesystem"
+        return (
+            f" At its peak, {who} did {share}% of all metadata operations on {visible(f'{place}')}."
+        )
 
     @cached_property
     def request(self) -> str:
@@ -116,21 +118,22 @@ class Topic:
     @property
     def _load(self) -> Load:
         """The load of the worst flag's jobs on the server, as far as it is known."""
-        flag, harm = self._worst, self._harm
+        flag, harm, rule = self._worst, self._harm, self._worst.definition
+        threshold = rule.thresholds[self._number] if rule else None
         return Load(
             self._measure_title,
             self._in_words(flag),
             self._threshold,
             is_of_one_job=self._is_one_job,
             is_of_job=flag.job is not None,
-            is_ceiling=self._is_ceiling,
+            is_ceiling=bool(threshold and threshold.is_ceiling),
             has_ended=bool(self._jobs["has_ended"].all()),
             share=self._share_of_a_job if self._waited_s >= HARM_S else None,
             rate=self._rate_of_a_job,
             counted="metadata RPCs" if harm and harm.address else "metadata operations",
             capacity=self._capacity,
             at_once=self._at_once,
-            goal=self._goal,
+            goal=threshold.goal if threshold else "",
         )
 
     @property
@@ -151,11 +154,9 @@ class Topic:
             return None
         if harm.rate is not None:
             return harm.rate / self._parallel
-        return (
-            operations.job_rate(job, harm.server.filesystem_id, harm.start, harm.end)
-            if job
-            else None
-        )
+        if job is None:
+            return None
+        return operations.job_rate(job, harm.server.filesystem_id, harm.start, harm.end)
 
     @property
     def _parallel(self) -> int:
@@ -179,7 +180,17 @@ class Topic:
 
     @cached_property
     def _peak_share(self) -> float | None:
-        return _peak_share(self._worst.job_id) if self._worst.job_id else None
+        """The part of the worst flag's job in all operations in its peak five minutes.
+
+        None: unknown.
+        """
+        rows = JobEvidence.objects.filter(job=self._worst.job_id, peak_operations__gt=0)
+        figures: Any = rows.exclude(filesystem=None).first()
+        if figures is None:
+            return None
+        end = figures.peak_operations_at
+        place = figures.filesystem_id
+        return operations.job_share(figures.job_id, place, end - PEAK_SPAN, end)
 
     @property
     def _is_one_job(self) -> bool:
@@ -188,10 +199,6 @@ class Topic:
     @property
     def _these_jobs(self) -> str:
         return "this job" if self._is_one_job else "these jobs"
-
-    @property
-    def _place(self) -> str:
-        return visible(str(self.case.filesystem or "the filesystem"))
 
     @cached_property
     def _at_once(self) -> int:
@@ -206,16 +213,6 @@ class Topic:
         """The number of a flag that readers are shown."""
         rule = self._worst.definition
         return rule.plain_measure or rule.measure if rule else self._worst.measure
-
-    @property
-    def _is_ceiling(self) -> bool:
-        rule = self._worst.definition
-        return bool(rule and rule.thresholds[self._number].is_ceiling)
-
-    @property
-    def _goal(self) -> str:
-        rule = self._worst.definition
-        return rule.thresholds[self._number].goal if rule else ""
 
     def _in_words(self, flag: Flag) -> str:
         """Return the number of a flag as of its job's latest statistics."""
@@ -267,7 +264,8 @@ class Topic:
         ]
         if self.case.application:
             lines.append(f"Jobs named {visible(self.case.application)}")
-        return [*lines, *self._kinds, *self._similar, *self._panda_jobs]
+        panda_jobs = service_jobs.lines(self.case, self._reader)
+        return [*lines, *self._kinds, *self._similar, *panda_jobs]
 
     @property
     def _measured(self) -> str:
@@ -277,13 +275,9 @@ class Topic:
         return f"{self._measure_title}{highest}: {value}{so_far} (threshold {self._threshold})"
 
     @cached_property
-    def _panda_jobs(self) -> list[str]:
-        return service_jobs.lines(self.case, self._reader)
-
-    @cached_property
     def _counts(self) -> dict[str, float]:
         """The metadata operations of the jobs by kind."""
-        return {kind: self._sum(f"count_{kind}") for kind in METADATA_OPERATIONS}
+        return {kind: _total(self._jobs[f"count_{kind}"]) for kind in METADATA_OPERATIONS}
 
     @property
     def _kinds(self) -> list[str]:
@@ -296,13 +290,9 @@ class Topic:
         shares = ", ".join(f"{kind} {percent(sums[kind] / total, 0)}%" for kind in frequent)
         if not frequent:
             return []
-        median = "" if self._is_one_job else f", median {self._median_operations:,.0f} a job"
+        middle: Any = self._jobs["metadata_operations"].median()
+        median = "" if self._is_one_job else f", median {middle or 0:,.0f} a job"
         return [f"Metadata operations of {self._these_jobs}: {total:,.0f}{median} ({shares})"]
-
-    @property
-    def _median_operations(self) -> float:
-        median: Any = self._jobs["metadata_operations"].median()
-        return float(median or 0)
 
     @cached_property
     def _counted_until(self) -> datetime | None:
@@ -331,9 +321,9 @@ class Topic:
     def jobs_heading(self) -> str:
         """How many jobs it is about."""
         figures = self.summary.figures
-        total = f", {self._total_in_words} in total" if self.summary.total else ""
         if figures.jobs <= 1:
             return "The job:" if figures.jobs else "Found for:"
+        total = f", {self._total_in_words} in total" if self.summary.total else ""
         listed = f", of which the {LISTED_JOBS} worst" if figures.jobs > LISTED_JOBS else ""
         return f"{figures.jobs:,} jobs{total}{listed}:"
 
@@ -419,9 +409,6 @@ class Topic:
         named = self.case.application
         return frame.filter(pl.col("application") == named) if named else frame
 
-    def _sum(self, column: str) -> float:
-        return _total(self._jobs[column])
-
     @property
     def _waited_s(self) -> float:
         known = self._jobs.filter("has_ended")["impact_s"].drop_nulls()
@@ -443,18 +430,6 @@ class Topic:
     @cached_property
     def _complete(self) -> dict[int, datetime]:
         return latest_data.complete_until()
-
-
-def _peak_share(job: int) -> float | None:
-    """Return a job's part of all metadata operations on its filesystem in its peak five minutes.
-
-    None: unknown.
-    """
-    figures: Any = JobEvidence.objects.filter(job=job, peak_operations__gt=0).first()
-    if figures is None or not figures.filesystem_id:
-        return None
-    end = figures.peak_operations_at
-    return operations.job_share(job, figures.filesystem_id, end - PEAK_SPAN, end)
 
 
 def _total(values: pl.Series) -> float:
