@@ -16,7 +16,7 @@ from ioportal.api.tokens import READER, reader
 from ioportal.core import formatting
 from ioportal.core.visible_text import visible
 from ioportal.findings import case_texts as cases
-from ioportal.findings import listed_flags
+from ioportal.findings import flags
 from ioportal.jobs.job_facts import statistics_of
 from ioportal.jobs.models import Job
 from ioportal.metrics import BY_NAME
@@ -49,7 +49,7 @@ def own_jobs(request: HttpRequest) -> HttpResponse:
     own = Job.objects.visible_to(user).filter(owner=user.get_username())
     latest = own.select_related("cluster", "statistics").order_by("-submitted_at", "-pk")
     jobs = list(latest[:_JOBS])
-    listed_flags.mark_jobs(jobs, user)
+    flags.mark_jobs(jobs, user)
     found = cases.for_owner(user.get_username(), user)
     context = {
         "portal": settings.PORTAL_URL,

@@ -11,7 +11,7 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.findings import capacities, usual_values
+from ioportal.findings import harm, usual_values
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis.open_meaning import FAILURES_COUNTED_UNTIL
 from ioportal.jobs.analysis.quality import GOOD_AMBIGUOUS
@@ -183,7 +183,7 @@ def _jobs(which: sql.SQL, values: dict[str, Any], usual_on: UsualOn | None) -> E
             pl.when(pl.col("impact_is_estimated") > 0).then("is_clear").otherwise("is_attributed")
         ),
     )
-    frame = capacities.with_capacity(usual_values.with_usual_values(frame, usual_on))
+    frame = harm.with_capacity(usual_values.with_usual_values(frame, usual_on))
     return Evidence(Subject.JOB, frame.select(*JOB_EVIDENCE, *CONTEXT))
 
 

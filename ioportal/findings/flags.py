@@ -1,4 +1,4 @@
-"""Flags as pages, mails and the API present them: title, subject, figures as text, exports."""
+"""Flags as pages, mails and the API present them: subject, evidence, figures as text, exports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ioportal.findings import harm_texts
 from ioportal.findings.episodes import episodes_of, principal
 from ioportal.findings.flag_values import in_words, measured, threshold_in_words, title_of, unit_of
 from ioportal.findings.lifecycle import abuse_reason
-from ioportal.findings.models import Flag
+from ioportal.findings.models import Flag, FlagEvent
 from ioportal.jobs.models import Job
 from ioportal.load import job_groups, principal_windows
 from ioportal.load.principals import Name, job_group_name, named
@@ -23,7 +23,7 @@ from ioportal.rules.rule import GROUPS, Subject
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from django.contrib.auth.models import User
 
@@ -34,6 +34,33 @@ if TYPE_CHECKING:
     from ioportal.site.models import Filesystem
 
 _LOWERED = "Notice instead of warning"
+_COLUMNS = (
+    "id",
+    "case",
+    "severity",
+    "rule",
+    "title",
+    "subject_kind",
+    "subject",
+    "name",
+    "job",
+    "owner",
+    "cluster",
+    "filesystem",
+    "measure",
+    "value",
+    "threshold",
+    "unit",
+    "since",
+    "until",
+    "opened_at",
+    "ended_at",
+    "ending",
+    "simulated",
+)
+_STAFF_COLUMNS = ("advice",)
+_STAFF_EVENTS = {FlagEvent.Kind.SUPPRESSED}
+_WITH_ADVICE = {FlagEvent.Kind.OPENED, FlagEvent.Kind.GREW}
 
 
 def severity_reason(flag: Flag) -> str:
@@ -215,31 +242,6 @@ def is_simulated(flag: Flag) -> bool:
     return annotated.user_is_simulated or any(place.simulated for place in places if place)
 
 
-_COLUMNS = (
-    "id",
-    "case",
-    "severity",
-    "rule",
-    "title",
-    "subject_kind",
-    "subject",
-    "name",
-    "job",
-    "owner",
-    "cluster",
-    "filesystem",
-    "measure",
-    "value",
-    "threshold",
-    "unit",
-    "since",
-    "until",
-    "opened_at",
-    "ended_at",
-    "ending",
-    "simulated",
-)
-_STAFF_COLUMNS = ("advice",)
 _COMPUTED: dict[str, Callable[[FlagSummary], Any]] = {
     "id": lambda summary: summary.flag.pk,
     "case": lambda summary: summary.flag.case_id,
@@ -262,3 +264,101 @@ def fact(summary: FlagSummary, name: str) -> Any:
         return _COMPUTED[name](summary)
     value = getattr(summary.flag, name)
     return str(value) if name in {"cluster", "filesystem"} and value else value
+
+
+def mark_jobs(jobs: Iterable[Job], user: User) -> None:
+    """Set `worst_flag` of each job to its worst unresolved flag, or None."""
+    listed = list(jobs)
+    flags = _unresolved(user).filter(job__in={job.pk for job in listed})
+    worst = {flag.job_id: flag for flag in flags}  # the last wins
+    for job in listed:
+        job.worst_flag = worst.get(job.pk)  # type: ignore[attr-defined]  # for templates
+
+
+def worst_by_principal(
+    principals: Collection[PrincipalKey], user: User
+) -> dict[PrincipalKey, Flag]:
+    """Return the worst unresolved flag of each principal that has one."""
+    if not principals:
+        return {}
+    flags = _unresolved(user).filter(about_principals(principals))
+    return {subject: flag for flag in flags if (subject := principal(flag))}
+
+
+def _unresolved(user: User) -> FlagQuerySet:
+    """Return the visible flags of unresolved cases, worst last."""
+    flags = Flag.objects.visible_to(user).unresolved().select_related("case")
+    return flags.order_by("severity", "until")
+
+
+def for_job(job: Job, user: User) -> list[FlagSummary]:
+    """Return a job's flags, current ones first."""
+    flags = with_subjects(Flag.objects.visible_to(user).filter(job=job))
+    rows = summaries(flags.order_by("-severity", "-until"), user)
+    return sorted(rows, key=lambda row: row.flag.ended_at is not None)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of a flag's numbers as text, with its threshold."""
+
+    title: str
+    value: str
+    threshold: str  # "": none
+    is_measure: bool
+
+
+def figures(flag: Flag) -> list[Figure]:
+    """Return the measure, other numbers with thresholds in the rule's order, then the rest.
+
+    A number without a threshold is left out if another one of the same title has a threshold.
+    """
+    titles = {title_of(flag, name) for name in flag.thresholds}
+    # The database does not keep the order of JSON members.
+    in_order = flag.definition.thresholds if flag.definition else ()
+    names = dict.fromkeys([flag.measure, *in_order, *flag.thresholds, *flag.numbers])
+    return [
+        Figure(
+            title_of(flag, name),
+            in_words(flag, name, flag.numbers.get(name)),
+            threshold_in_words(flag, name) if name in flag.thresholds else "",
+            name == flag.measure,
+        )
+        for name in names
+        if name in flag.thresholds or (name in flag.numbers and title_of(flag, name) not in titles)
+    ]
+
+
+def events(flag: Flag, user: User) -> Iterable[FlagEvent]:
+    """Return a flag's events in order; only staff see when it was suppressed, and the advice."""
+    rows = flag.events.order_by("pk")
+    if user.is_staff:
+        return rows
+    public = list(rows.exclude(kind__in=_STAFF_EVENTS))
+    for event in public:
+        if event.kind in _WITH_ADVICE:
+            event.text = ""
+    return public
+
+
+def facts(summary: FlagSummary, user: User) -> dict[str, Any]:
+    """Return a flag and its evidence under stable names."""
+    flag = summary.flag
+    return {
+        **{name: fact(summary, name) for name in columns(user)},
+        "rule_version": flag.rule_version,
+        "numbers": flag.numbers,
+        "thresholds": flag.thresholds,
+        "scope": flag.scope,
+        "suppression_reasons": flag.suppression_reasons,
+        "impact_s": sum(episode.impact_s for episode in summary.episodes_for(user)),
+        "events": [
+            {
+                "at": event.at,
+                "kind": event.kind,
+                "text": event.text,
+                "value": event.value,
+            }
+            for event in events(flag, user)
+        ],
+    }

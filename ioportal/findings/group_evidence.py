@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Q
 from psycopg import sql
 
-from ioportal.findings import capacities, impact_figures, parts
+from ioportal.findings import harm, parts
 from ioportal.findings.evidence import Evidence, with_context
 from ioportal.jobs.analysis import sustained
 from ioportal.load import job_groups
@@ -248,7 +248,7 @@ def _operations(members: pl.DataFrame, by_hour: pl.DataFrame) -> pl.DataFrame:
         .drop("part", "variable")
     )
     busiest = (
-        capacities.with_capacity(
+        harm.with_capacity(
             hours.group_by("key", "filesystem", "hour").agg(pl.sum("hour_operations"))
         )
         .sort(capacity.share("hour_operations", HOUR), "hour", descending=[True, False])
@@ -287,11 +287,11 @@ def _stored(members: Mapping[Subject, pl.DataFrame]) -> pl.DataFrame:
 def _impact(stored: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """Return the impact of stored groups: part_kind, key and figures of `GROUP_EVIDENCE`."""
     totals = windows.group_by("key").agg(impact_s=pl.sum("impact_us") / 1e6)
-    sums = sustained.sums(windows, PEAK_SPAN, impact_figures.AMOUNTS)
+    sums = sustained.sums(windows, PEAK_SPAN, harm.AMOUNTS)
     peaks = sums.sort("impact_us", "end", descending=[True, False]).unique(
         "key", keep="first", maintain_order=True
     )
-    figures = peaks.select(group="key", **impact_figures.FIGURES).join(
+    figures = peaks.select(group="key", **harm.FIGURES).join(
         totals.rename({"key": "group"}), on="group"
     )
     return (
@@ -338,7 +338,7 @@ def _windows(
     columns = {
         "key": pl.Int64(),
         "start": _TIME,
-        **dict.fromkeys(impact_figures.AMOUNTS, pl.Float64()),
+        **dict.fromkeys(harm.AMOUNTS, pl.Float64()),
     }
     values = {"kinds": kinds, "principals": principals, "since": since, "until": until}
     windows = read_frame(_IMPACT, columns, values)

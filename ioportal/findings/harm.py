@@ -1,14 +1,35 @@
-"""Harm of subjects: the extra wait of others, as far as requests are timed."""
+"""Harm of subjects: the extra wait of others, as far as requests are timed.
+
+And what it is computed from: figures about impact, of jobs and of groups alike, and the registered
+capacity of filesystems.
+"""
 
 from __future__ import annotations
 
 import polars as pl
 from django.db import connection
+from django.db.models import Exists, OuterRef
 
 from ioportal.rules import capacity
+from ioportal.rules.capacity import DEFAULT_PER_S
 from ioportal.rules.rule import HARM_SHARE, is_explained
+from ioportal.site.models import Server, Target
 from ioportal.telemetry.models import Coverage
 
+AMOUNTS = (
+    "impact_us",
+    "work_us",
+    "all_work_us",
+    "others_us",
+    "others_usual_us",
+    "estimated_us",  # the part of the impact that is estimated
+)
+FIGURES = {  # of sums of `AMOUNTS`
+    "peak_impact_s": pl.col("impact_us") / 1e6,
+    "impact_share": pl.col("work_us") / pl.col("all_work_us"),
+    "impact_times": (pl.col("others_us") / pl.col("others_usual_us")).fill_nan(None),
+    "impact_is_estimated": pl.col("estimated_us") > pl.col("impact_us") / 2,
+}
 _TIME = pl.Datetime("us", "UTC")
 _KEYS = ["timed_filesystem", "hour"]
 _ESTIMATE_MARGIN = 2  # an estimated impact accuses from this many times the limit on
@@ -82,3 +103,36 @@ def _timed(subjects: pl.DataFrame) -> pl.DataFrame:
     with connection.cursor() as cursor:
         cursor.execute(_TIMED, values)
         return pl.DataFrame(cursor.fetchall(), schema=columns, orient="row")
+
+
+def with_capacity(subjects: pl.DataFrame, filesystem: str = "filesystem") -> pl.DataFrame:
+    """Add the capacity of each subject's filesystem, and whether it is registered completely.
+
+    It is that of the metadata servers with targets: others stand by.
+
+    Args:
+        subjects: rows with a column of filesystems.
+        filesystem: the name of this column.
+    """
+    known = _by_filesystem().rename({"filesystem": filesystem})
+    return subjects.join(known, on=filesystem, how="left").with_columns(
+        pl.col("capacity_per_s").fill_null(DEFAULT_PER_S),
+        pl.col("capacity_is_registered").fill_null(value=False),
+    )
+
+
+def _by_filesystem() -> pl.DataFrame:
+    has_targets = Exists(Target.objects.filter(server=OuterRef("pk")))
+    servers = Server.objects.filter(kind=Server.Kind.MDS).annotate(has_targets=has_targets)
+    rows = servers.values_list("filesystem", "capacity_per_s", "has_targets").order_by()
+    columns = {"filesystem": pl.Int64(), "per_s": pl.Float64(), "is_used": pl.Boolean()}
+    is_used = pl.col("is_used") | ~pl.col("is_used").any().over("filesystem")
+    return (
+        pl.DataFrame(list(rows), schema=columns, orient="row")
+        .filter(is_used)
+        .group_by("filesystem")
+        .agg(
+            capacity_per_s=pl.col("per_s").fill_null(DEFAULT_PER_S).sum(),
+            capacity_is_registered=pl.col("per_s").is_not_null().all(),
+        )
+    )

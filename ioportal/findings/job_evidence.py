@@ -9,7 +9,7 @@ import polars as pl
 from psycopg import sql
 
 from collectors.lustre import opcodes
-from ioportal.findings import impact_figures
+from ioportal.findings import harm
 from ioportal.findings.models import JobEvidence
 from ioportal.jobs.analysis import sustained
 from ioportal.rules.evidence import PEAK_SPAN, PEAKS, SUSTAINED_SPAN
@@ -88,7 +88,7 @@ JOIN telemetry_impactwindow w
 _IMPACT_COLUMNS = {
     "key": pl.Int64(),
     "start": _TIME,
-    **dict.fromkeys(impact_figures.AMOUNTS, pl.Float64()),
+    **dict.fromkeys(harm.AMOUNTS, pl.Float64()),
 }
 _IMPACT_TOTAL = sql.SQL("""
 SELECT principal_id, sum(impact_us) / 1e6 FROM telemetry_impactwindow
@@ -275,8 +275,8 @@ def _trace_peaks(rpcs: pl.DataFrame) -> pl.DataFrame:
 def _impact_peaks(impact: pl.DataFrame) -> pl.DataFrame:
     at_peak = pl.col("impact_us").arg_max()
     return (
-        sustained.sums(impact, PEAK_SPAN, impact_figures.AMOUNTS)
-        .with_columns(**impact_figures.FIGURES)
+        sustained.sums(impact, PEAK_SPAN, harm.AMOUNTS)
+        .with_columns(**harm.FIGURES)
         .group_by("key")
         .agg(
             *_peak("peak_impact_s", "peak_impact_s"),

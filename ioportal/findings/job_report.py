@@ -16,7 +16,7 @@ from ioportal.core import formatting
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
 from ioportal.core.visible_text import visible, visible_text
-from ioportal.findings import listed_flags
+from ioportal.findings import flags
 from ioportal.jobs import job_facts, standings
 from ioportal.jobs.models import DirtyStatistics
 from ioportal.jobs.runs import node_hours
@@ -62,7 +62,7 @@ class JobReport:
 
     @cached_property
     def _flags(self) -> list[FlagSummary]:
-        rows = listed_flags.for_job(self.job, self.reader)
+        rows = flags.for_job(self.job, self.reader)
         return [row for row in rows if row.flag.ended_at is None and not row.flag.is_suppressed]
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from psycopg import sql
 
-from ioportal.findings import capacities
+from ioportal.findings import harm
 from ioportal.findings.evidence import CONTEXT, Evidence, frame_of, with_context
 from ioportal.rules.evidence import (
     FILESYSTEM_EVIDENCE,
@@ -274,7 +274,7 @@ def _load_evidence(
     )
     columns = {**(names or _COLUMNS[kind]), "until": CONTEXT["until"]}
     frame = frame_of(rows, columns, values).with_columns(filesystem=pl.lit(filesystem, pl.Int64))
-    return with_context(kind, capacities.with_capacity(frame), filesystem)
+    return with_context(kind, harm.with_capacity(frame), filesystem)
 
 
 def _union(query: sql.SQL, pieces: Iterable[Piece]) -> sql.Composed:

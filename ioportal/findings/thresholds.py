@@ -1,4 +1,4 @@
-"""Thresholds by place: a rule's defaults, overridden by the sets (`models/threshold_set.py`)."""
+"""Thresholds by place: a rule's defaults, overridden by the sets (`models/thresholds.py`)."""
 
 from __future__ import annotations
 

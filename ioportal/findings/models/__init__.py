@@ -1,6 +1,5 @@
 """Cases, flags, their events, observations, the thresholds that a site sets, and back-tests."""
 
-from ioportal.findings.models.back_test import BackTest
 from ioportal.findings.models.case import (
     CURRENT,
     TO_TRIAGE,
@@ -9,10 +8,9 @@ from ioportal.findings.models.case import (
     CaseQuerySet,
     case_joined,
 )
-from ioportal.findings.models.evidence import JobEvidence
+from ioportal.findings.models.evidence import JobEvidence, Observation
 from ioportal.findings.models.flag import Flag, FlagEvent, FlagQuerySet
-from ioportal.findings.models.observation import Observation
-from ioportal.findings.models.threshold_set import ThresholdSet
+from ioportal.findings.models.thresholds import BackTest, ThresholdSet
 
 __all__ = [
     "CURRENT",

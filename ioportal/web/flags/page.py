@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from ioportal.findings import flag_evidence, harm_texts, history, latest_data
+from ioportal.findings import flags, harm_texts, history, latest_data
 from ioportal.findings.flag_history import history_chart
 from ioportal.findings.flags import is_simulated, summaries, with_subjects
 from ioportal.findings.models import Flag
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.findings.flag_evidence import Figure
-    from ioportal.findings.flags import FlagSummary
+    from ioportal.findings.flags import Figure, FlagSummary
     from ioportal.findings.history.source import MeasureHistory
     from ioportal.findings.models import FlagEvent
     from ioportal.load.episodes import Episode
@@ -65,12 +64,12 @@ class FlagPage:
     @property
     def facts(self) -> dict[str, Any]:
         """The flag as one JSON object."""
-        return flag_evidence.facts(self.summary, self._user)
+        return flags.facts(self.summary, self._user)
 
     @property
     def figures(self) -> list[Figure]:
         """Its numbers with their thresholds."""
-        return flag_evidence.figures(self.flag)
+        return flags.figures(self.flag)
 
     @cached_property
     def measure_history(self) -> MeasureHistory | None:
@@ -142,4 +141,4 @@ class FlagPage:
     @property
     def events(self) -> Iterable[FlagEvent]:
         """Its events that the user may see."""
-        return flag_evidence.events(self.flag, self._user)
+        return flags.events(self.flag, self._user)

@@ -18,7 +18,7 @@ from django.utils import timezone
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.times import RECENT
 from ioportal.findings import case_texts as cases
-from ioportal.findings import latest_data, listed_flags, server_states
+from ioportal.findings import flags, latest_data, server_states
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
@@ -358,7 +358,7 @@ class UserHome:
 def _listed(jobs: Any, user: User) -> list[Job]:
     """Fetch the first jobs with everything that a row shows."""
     rows = list(jobs.select_related("cluster", "statistics")[:_LISTED_JOBS])
-    listed_flags.mark_jobs(rows, user)
+    flags.mark_jobs(rows, user)
     return rows
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from django.core.paginator import Paginator
 from django.http import QueryDict
 
-from ioportal.findings import listed_flags
+from ioportal.findings import flags
 from ioportal.jobs.job_filters import NOT_COMPUTED
 from ioportal.jobs.latest_jobs import latest_jobs
 from ioportal.jobs.models import Job, JobStatistics
@@ -140,7 +140,7 @@ class JobList(SelectedJobs):
         """The jobs of the page, looked up by key: sorting whole rows is slow."""
         keys = list(self.page)
         jobs = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
-        listed_flags.mark_jobs(jobs.values(), self.user)
+        flags.mark_jobs(jobs.values(), self.user)
         return [jobs[key] for key in keys if key in jobs]
 
     @property

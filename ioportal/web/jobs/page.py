@@ -15,7 +15,7 @@ from ioportal.changes import mitigation_marks
 from ioportal.core.time_fields import local_text
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
-from ioportal.findings import listed_flags
+from ioportal.findings import flags
 from ioportal.findings.flag_history import job_marks
 from ioportal.ingest.data_quality import late_accounting
 from ioportal.jobs import job_facts, panda_jobs, rpc_reports
@@ -138,7 +138,7 @@ class JobPage:
     @cached_property
     def flags(self) -> list[FlagSummary]:
         """Flags of the job."""
-        return listed_flags.for_job(self.job, self._request.user)
+        return flags.for_job(self.job, self._request.user)
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:

@@ -14,7 +14,7 @@ from django.urls import reverse
 from ioportal.core.charts import palette
 from ioportal.core.charts.labels import kind_of
 from ioportal.core.timelines import OBSERVED, Known, Steps, rates, within
-from ioportal.findings import listed_flags
+from ioportal.findings.flags import worst_by_principal
 from ioportal.load import top_consumers
 from ioportal.load.principals import Name, named
 from ioportal.load.series import seconds
@@ -286,7 +286,7 @@ class Section(Observation):
         """The rows of the table with colour in the charts, worst flag, and then the contact."""
         rows = [*self.listed, *([self.others] if self.others else [])]
         principals = [principal for row in self.listed for principal in row.principals]
-        by_principal = listed_flags.worst_by_principal(principals, self._user)
+        by_principal = worst_by_principal(principals, self._user)
         flags = [row.worst_flag(by_principal) for row in rows]
         flagged = (row.user for row, flag in zip(rows, flags, strict=True) if flag)
         known = contacts(flagged, self._user)

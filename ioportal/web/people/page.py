@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from ioportal.core.units import Unit
 from ioportal.findings import case_texts as cases
-from ioportal.findings import listed_flags
+from ioportal.findings import flags
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.runs import node_hours
 from ioportal.load import impact_totals, job_groups
@@ -297,7 +297,7 @@ class PersonPage(SelectedJobs):
             list(ascending.reverse()[:_HEAVIEST_JOBS]),
             list(ascending[first : first + _TYPICAL_JOBS]),
         )
-        listed_flags.mark_jobs([*heaviest, *typical], self.user)
+        flags.mark_jobs([*heaviest, *typical], self.user)
         return heaviest, typical
 
     @property

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ioportal.core.units import Unit
-    from ioportal.findings.models.threshold_set import ThresholdSetQuerySet
+    from ioportal.findings.models.thresholds import ThresholdSetQuerySet
     from ioportal.findings.thresholds import EffectiveThresholds
     from ioportal.rules.rule import Rule
 

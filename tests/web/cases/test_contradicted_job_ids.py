@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from ioportal.findings import history, load_evidence
-from ioportal.findings.listed_flags import worst_by_principal
+from ioportal.findings.flags import worst_by_principal
 from ioportal.findings.models import BackTest, Case, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import Job
