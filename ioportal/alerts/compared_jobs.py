@@ -21,7 +21,7 @@ from ioportal.alerts import answers
 from ioportal.changes.analysis.before_after import Event, NoPeriods, periods
 from ioportal.changes.before_after import Surroundings
 from ioportal.changes.comparison_sentences import conclusion
-from ioportal.core.formatting import lowered, with_unit
+from ioportal.core.formatting import counted, lowered, with_unit
 from ioportal.findings.models import CaseEvent
 from ioportal.jobs.analysis.comparison.arms import Arm
 from ioportal.jobs.analysis.comparison.comparing import compare
@@ -110,7 +110,7 @@ def _change(metric: Metric, figures: MetricComparison) -> str:
 def _count(arm: ArmFigures) -> str:
     """Return the number of jobs with weight, and of their days."""
     jobs, days = (int(arm.daily.jobs.sum()), arm.daily.days.size) if arm.daily else (0, 0)
-    return f"{jobs:,} job{'' if jobs == 1 else 's'} on {days} day{'' if days == 1 else 's'}"
+    return f"{counted(jobs, 'job')} on {counted(days, 'day')}"
 
 
 def day_of(moment: datetime) -> str:

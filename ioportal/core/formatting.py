@@ -130,6 +130,11 @@ def percent(share: float, decimals: int = 1) -> str:
     return f"{rounded:,}"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: '1 job', '2,000 jobs'."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def decimal_bytes(value: float) -> str:
     """Return bytes in kB, MB, GB (powers of 1000)."""
     return _scaled(value, 1000, _DECIMAL)

@@ -13,6 +13,7 @@ from django.db.models import Count, Exists, Max, Min, OuterRef, Q, Subquery, Sum
 from django.urls import reverse
 from django.utils import timezone
 
+from ioportal.core.formatting import counted
 from ioportal.findings import harm_texts, latest_data
 from ioportal.findings.cases import severity
 from ioportal.findings.episodes import principal
@@ -58,20 +59,16 @@ class Figures:
     def in_words(self) -> str:
         """Its flags and jobs; suppressed flags are named last, or alone."""
         if self.flags:
-            parts = [_counted(self.flags, "flag")]
+            parts = [counted(self.flags, "flag")]
         elif self.ended:
             parts = ["no current flag", f"{self.ended:,} ended"]
         else:
             parts = ["no flag on good data"]
         if self.jobs:
-            parts.append(_counted(self.jobs, "job"))
+            parts.append(counted(self.jobs, "job"))
         if self.suppressed:
             parts.append(f"{self.suppressed:,} suppressed")
         return ", ".join(parts)
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -312,25 +309,20 @@ def worst_first(cases: CaseQuerySet, impacts: Mapping[int, ImpactTotal]) -> Case
 def for_owner(owner: str, user: User) -> list[CaseSummary]:
     """Return the worst unresolved cases of a user."""
     cases = Case.objects.visible_to(user).unresolved().filter(owner=owner)
-    return _worst(cases, user, _LISTED, latest_data.impact())
+    return worst(cases, user, _LISTED, latest_data.impact())
 
 
-def worst_to_triage(
-    user: User, count: int, impacts: Mapping[PrincipalKey, ImpactTotal]
+def worst(
+    cases: CaseQuerySet, user: User, count: int, impacts: Mapping[PrincipalKey, ImpactTotal]
 ) -> list[CaseSummary]:
-    """Return the worst cases that need triage, those with current impact first.
+    """Return the worst of some cases, those with current impact first.
 
     Args:
-        user: a member of staff.
+        cases: that the user may see.
+        user: the reader.
         count: the maximum number of cases.
         impacts: impact by principal, as `latest_data.impact` returns it.
     """
-    return _worst(Case.objects.visible_to(user).to_triage(), user, count, impacts)
-
-
-def _worst(
-    cases: CaseQuerySet, user: User, count: int, impacts: Mapping[PrincipalKey, ImpactTotal]
-) -> list[CaseSummary]:
     by_case = current_impacts(user, impacts)
     return summaries(worst_first(with_places(cases), by_case)[:count], user, by_case)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from ioportal.core.formatting import counted
 from ioportal.core.time_fields import TimeField
 from ioportal.findings import triage
 from ioportal.web.cases.inbox import staff
@@ -115,12 +116,8 @@ def outcome_message(action: str, outcome: Outcome) -> str:
     """Return the result of an action as text."""
     parts = []
     if outcome.done:
-        parts.append(f"{_cases(len(outcome.done))} {ACTIONS[action]}.")
+        parts.append(f"{counted(len(outcome.done), 'case')} {ACTIONS[action]}.")
     if outcome.unchanged:
-        parts.append(f"{_cases(len(outcome.unchanged))} unchanged.")
+        parts.append(f"{counted(len(outcome.unchanged), 'case')} unchanged.")
     parts += [f"Case {key}: {reason}" for key, reason in outcome.refused.items()]
     return " ".join(parts)
-
-
-def _cases(count: int) -> str:
-    return f"{count} case{'' if count == 1 else 's'}"

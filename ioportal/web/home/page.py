@@ -19,6 +19,7 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.core.times import RECENT
 from ioportal.findings import case_texts as cases
 from ioportal.findings import flags, latest_data, server_states
+from ioportal.findings.models import Case
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
@@ -278,7 +279,8 @@ class StaffHome:
     @cached_property
     def cases(self) -> list[CaseSummary]:
         """The worst cases that need triage."""
-        return cases.worst_to_triage(self._user, _LISTED_CASES, self._latest_impact)
+        rows = Case.objects.visible_to(self._user).to_triage()
+        return cases.worst(rows, self._user, _LISTED_CASES, self._latest_impact)
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
+from ioportal.core.formatting import counted
 from ioportal.jobs.models import Job
 from ioportal.load.principal_windows import principal_key, principal_name
 from ioportal.load.principals import HOSTS, job_group_name, process_names_of
@@ -65,17 +66,13 @@ def summary(rule: Rule, test: BackTest) -> str:
 
 def _flagged(rule: Rule, counts: dict[str, int], thresholds: str) -> str:
     subjects, owners = counts[thresholds], counts[f"owners_{thresholds}"]
-    text = _plural(subjects, rule.subject)
+    text = counted(subjects, rule.subject)
     if rule.subject is not Subject.JOB or not owners:
         return text
     # Back-tests of earlier releases did not count cases.
     cases = counts.get(f"cases_{thresholds}")
-    in_cases = f" in {_plural(cases, 'case')}" if cases is not None else ""
-    return f"{text} of {_plural(owners, 'user')}{in_cases}"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    in_cases = f" in {counted(cases, 'case')}" if cases is not None else ""
+    return f"{text} of {counted(owners, 'user')}{in_cases}"
 
 
 def affected_subjects(rule: Rule, test: BackTest) -> list[AffectedSubject]:

@@ -10,7 +10,7 @@ import numpy as np
 from django.http import Http404
 from django.urls import reverse
 
-from ioportal.core.formatting import significant
+from ioportal.core.formatting import counted, significant
 from ioportal.core.time_ranges import TimeRange
 from ioportal.load import capacity, job_loads
 from ioportal.load.analysis.capacity import (
@@ -189,7 +189,7 @@ class CapacityPage:
     def _hours(self) -> str:
         """The hours with data on which the load of busy hours rests."""
         hours = self.found.hours.height if self.found else 0
-        return f"{hours:,} hour{'' if hours == 1 else 's'} with data"
+        return f"{counted(hours, 'hour')} with data"
 
     def _busy(self, server: Capacity) -> str:
         rest = f"95 % of {self._hours} have less"
