@@ -108,7 +108,8 @@ def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -
     traced_until = coverage.last_observed(Coverage.Source.RPC_TRACE, {server: timedelta(0)})
     known_until = min(traced_until.get(server, end), timezone.now() - replays.DELAY)
     found = replays.of_server(server, start, end, usual, known_until)
-    return _store(*found.impact, server, is_estimated=False)
+    measured = _store(*found.impact, server, is_estimated=False)
+    return measured | _store(*found.partly_traced, server, is_estimated=True)
 
 
 def _store(

@@ -310,20 +310,20 @@ significant digits for them, and in all flags.
 6. *Bystanders*: a group has no impact with less than {MIN_WORK:.0%} of the queue's work, or if
    others are spared less than {MIN_SPARED:.0%} of their waiting. Nor has a steady group: it works
    less than {STEADY_TIMES:g} times as much as in the {BEFORE_S:.0f} s before, and there would be no
-   queue without groups with more than {BUSIER_TIMES:g} times its work.
+   queue without groups that are not steady and have more than {BUSIER_TIMES:g} times its work.
 7. *Several causes*: of two storms that each block the server, removing one spares little. So the
    impact is at least the waiting that the group alone adds for senders with less than
    {MIN_WORK:.0%} of the work, if that is {MIN_SPARED:.0%} of their waiting with the group.
 
 A queue is evaluated when it has drained: the requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its
 length after its end are known. A longer one is evaluated after {YOUNG_S:g} s. If more than
-{MOST_UNTRACED:.0%} of a queue was not traced, its impact is unknown. Minutes without a queue are
-evaluated like queues; there, requests wait as with random arrivals. *Blocked time* of a sender in a
-second is ``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``, if positive:
-these wait for a lock. *Slowness* is service time / work of the busiest sender, at least 1. Impact
-is stored by 10 s, from 0.01 s on, where all RPCs took at least {EVERY_SLOW_WINDOW.enter} times the
-usual time. The impacts of several groups may add up to more than the waiting, because a queue may
-need more than one group.
+{MOST_UNTRACED:.0%} of a queue was not traced, its impact is *estimated*. Minutes without a queue
+are evaluated like queues; there, requests wait as with random arrivals. *Blocked time* of a sender
+in a second is ``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``, if
+positive: these wait for a lock. *Slowness* is service time / work of the busiest sender, at least
+1. Impact is stored by 10 s, from 0.01 s on, where all RPCs took at least
+{EVERY_SLOW_WINDOW.enter} times the usual time. The impacts of several groups may add up to more
+than the waiting, because a queue may need more than one group.
 
 ### One queue by hand
 

@@ -146,7 +146,8 @@ def _any_of(principals: Collection[PrincipalKey]) -> Q:
     return condition
 
 
-OUTERMOST = (JobGroup.Kind.USER, Principal.PROCESS, Principal.HOST)  # without common RPCs
+# Without common RPCs.
+OUTERMOST = (JobGroup.Kind.USER, Principal.CLAIMED, Principal.PROCESS, Principal.HOST)
 _LISTED = 10
 
 

@@ -95,7 +95,11 @@ def _with_server(frames: Mapping[int, pl.DataFrame]) -> list[pl.DataFrame]:
 
 def _impacts(replayed: Mapping[int, Replay], estimates: list[Estimate]) -> pl.DataFrame:
     """Return the impact of groups, measured and estimated: columns kind, key and impact_us."""
-    frames = _with_server({server: replay.impact.impacts for server, replay in replayed.items()})
+    impacts = {
+        server: pl.concat([each.impact.impacts, each.partly_traced.impacts])
+        for server, each in replayed.items()
+    }
+    frames = _with_server(impacts)
     for estimate in estimates:
         frames = [frame.filter(~estimate.includes()) for frame in frames]
         frames.append(estimate.impact.impacts)

@@ -66,8 +66,10 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
         names = _groups(jobs, user, by)
     else:
         names = _jobs(jobs[:_NAMED] if user.is_staff else jobs, user)
-    for (_, key), name in _jobs(keys[Principal.CLAIMED][:_NAMED], user).items():
-        names[int(Principal.CLAIMED), key] = replace(name, text=f"{name.text}, by job id alone")
+    claimed = keys[Principal.CLAIMED]
+    for (_, key), name in _jobs(claimed[:_NAMED] if user.is_staff else claimed, user).items():
+        text = f"{name.text}, by job id alone"  # who sent it is unknown: nobody is responsible
+        names[int(Principal.CLAIMED), key] = replace(name, text=text, user="")
     processes = process_names_of(keys[Principal.PROCESS][:_NAMED])
     names |= {
         (Principal.PROCESS, key): name

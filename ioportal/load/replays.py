@@ -75,11 +75,13 @@ class Replay(NamedTuple):
 
     Args:
         impact: by window.
+        partly_traced: the same in queues of which much was not traced.
         queues: columns of `load.analysis.replay.impact.QUEUES`.
         parts: columns of `load.analysis.replay.impact.PARTS`.
     """
 
     impact: Impacts
+    partly_traced: Impacts
     queues: pl.DataFrame
     parts: pl.DataFrame
 
@@ -95,20 +97,27 @@ def of_server(
 
     Args: see `served`.
     """
-    schemas = (replay.IMPACTS, MEMBERS, replay.QUEUES, replay.PARTS)
+    schemas = (replay.IMPACTS, replay.IMPACTS, MEMBERS, replay.QUEUES, replay.PARTS)
     found = [tuple(pl.DataFrame(schema=schema) for schema in schemas)]
     for again in served(server_id, start, end, usual, until=until):
         slow = again.slow
         is_slow = pl.col("start").is_between(slow.start, slow.end, closed="left")
-        impacts = replay.by_window(again.demand, again.parts).filter(is_slow)
+        impacts, partly = (
+            replay.by_window(again.demand, [p for p in again.parts if p.is_traced is whole]).filter(
+                is_slow
+            )
+            for whole in (True, False)
+        )
         listed = [part for part in again.parts if again.overlaps(part.queue)]
-        found.append((impacts, again.members, *replay.in_queues(again.demand, listed)))
-    impacts, members, queues, parts = (
+        found.append((impacts, partly, again.members, *replay.in_queues(again.demand, listed)))
+    impacts, partly, members, queues, parts = (
         pl.concat(frames, how="diagonal") for frames in zip(*found, strict=True)
     )
     # A queue may be part of two slow intervals.
+    members = members.unique("principal")
     return Replay(
-        Impacts(impacts, members.unique("principal")),
+        Impacts(impacts, members),
+        Impacts(partly, members),
         queues.unique(["start", "kind", "key"], keep="first", maintain_order=True),
         parts.unique(["start", "principal"], keep="first", maintain_order=True),
     )

@@ -1,13 +1,16 @@
 """A job id or a process name that anybody can send accuses nobody but the host that sent it."""
 
 import pytest
+from django.contrib.auth.models import User
 
+from ioportal.core.time_ranges import TimeRange
 from ioportal.findings.models import Case, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
+from ioportal.load import impact_totals
 from ioportal.site.models import Nid
 from ioportal.telemetry.models import AttributedRpc, AttributedSecond
 from tests import storms
-from tests.logs import Run, sacct
+from tests.logs import Run, at, sacct
 
 WITH_UIDS = """
 [[filesystem]]
@@ -18,6 +21,7 @@ job_id_pattern = '(?P<batch_id>[0-9]+):(?P<uid>[0-9]+)'
 name = "alice"
 uid = 1001
 """
+STORM = TimeRange(at("12:00"), at("12:10"))
 OTHERS = (Run("78", nodes="n2", user="bob"), Run("79", nodes="n5", user="carol"))
 
 
@@ -47,6 +51,8 @@ def test_a_storm_from_nodes_of_several_owners_accuses_no_job_by_its_id(
 
     assert accused == ({("impact", "77")} if is_accused else set())
     assert Case.objects.to_triage().exists() == is_accused
+    shown, *_ = impact_totals.rows_in_range(STORM, User(is_staff=True))
+    assert shown.name.user == ("alice" if is_accused else "")
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ def by_nodes(
     of_jobs = (
         during.group_by("principal")
         .agg(
+            of_claims=operations.filter(is_claim).sum(),
             claimed=operations.filter(is_claim | (counted_by == "job")).sum(),
             sent=operations.filter(counted_by == "node").sum(),
             sent_at_most=operations.filter(counted_by.is_in(["node", "new node"])).sum(),
@@ -136,7 +137,11 @@ def by_nodes(
             )
             .then(pl.col("sent_at_most") / pl.col("claimed"))
             .otherwise(1.0),
-            proven=(pl.col("sent") / pl.col("claimed")).clip(upper_bound=1),
+            # What the nodes sent proves the job's other operations first.
+            proven=pl.when(pl.col("of_claims") > 0)
+            .then((pl.col("sent") - pl.col("claimed")) / pl.col("of_claims") + 1)
+            .otherwise(0.0)
+            .clip(0, 1),
             unclaimed=pl.when(pl.col("sent") > CONTRADICTION * pl.col("claimed"))
             .then(1 - pl.col("claimed") / pl.col("sent"))
             .otherwise(0.0),

@@ -28,7 +28,7 @@ BEFORE_S = 60.0
 OPEN_SHARE = 0.1  # of the length of a queue: it has drained if more is known after its end
 OPEN_S = 2.0  # and at least this long
 YOUNG_S = 90.0  # age at which a queue is judged although it has not drained
-MOST_UNTRACED = 0.1  # of a queue: with more, nobody's harm is known
+MOST_UNTRACED = 0.1  # of a queue: with more, harm is an estimate
 CALM_STEPS_S = 60.0  # length of a part without a queue
 MOST_SCALE = 2.0  # measured waiting / replayed waiting
 
@@ -253,7 +253,8 @@ def _of_queue(
     )
     begin = max(queue.first - round(BEFORE_S / demand.width_s), 0)
     before_s = flow.work_s[begin : queue.first][:, active].sum(axis=0)
-    times = len(part.work_s) / max(queue.first - begin, 1)
+    known = int(demand.work_s[begin : queue.first].any(axis=1).sum())
+    times = len(part.work_s) / max(known, 1)
     is_steady = members @ of_sender < STEADY_TIMES * times * (members @ before_s)
     most = MOST_SCALE if queue.has_backlog else 1.0
     found = []

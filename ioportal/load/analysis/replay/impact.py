@@ -75,10 +75,12 @@ class QueueHarms(NamedTuple):
     Args:
         queue: its steps.
         harms: kind, key and harm of each group, as in `IMPACTS`.
+        is_traced: whether most requests are known; otherwise harm is an estimate.
     """
 
     queue: Queue
     harms: list[tuple[str, str, Harm]]
+    is_traced: bool
 
 
 def queue_harms(
@@ -107,9 +109,11 @@ def queue_harms(
     known = None if until is None else int((until - demand.start).total_seconds() / demand.width_s)
     groups = [group for _, _, group in found]
     return [
-        QueueHarms(queue, [(*found[harm.group][:2], harm) for harm in harms])
-        if _untraced_share(demand, queue, untraced) <= MOST_UNTRACED
-        else QueueHarms(queue, [])
+        QueueHarms(
+            queue,
+            [(*found[harm.group][:2], harm) for harm in harms],
+            is_traced=_untraced_share(demand, queue, untraced) <= MOST_UNTRACED,
+        )
         for queue, harms in by_queue(demand, groups, party.to_list(), capacity_s, known)
     ]
 
@@ -140,7 +144,7 @@ def in_queues(
     """Return the groups and the principals of queues: columns of `QUEUES` and `PARTS`."""
     groups: list[tuple[object, ...]] = []
     principals = [pl.DataFrame(schema=PARTS)]
-    for queue, harms in parts:
+    for queue, harms, _ in parts:
         steps = slice(queue.first, queue.end)
         waited_s = demand.waited_s[steps].sum(axis=0)
         if not queue.has_backlog or waited_s.sum() < least_waited_s:

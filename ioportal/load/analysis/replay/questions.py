@@ -45,14 +45,15 @@ def alike_of(groups: Groups, limit: Floats) -> tuple[Ints, Ints]:
     return first, alike
 
 
-def _larger(groups: Groups, work_s: Floats) -> Bools:
+def _larger(groups: Groups, work_s: Floats, is_steady: Bools) -> Bools:
     """Return the senders of groups with more than `BUSIER_TIMES` the work of each group.
 
-    A wide group has them only if it has much work of its own.
+    A wide group has them only if it has much work of its own. Groups that work as before the queue
+    did not cause it.
     """
     members, _, calm = groups
     work = members @ work_s
-    is_larger = work > BUSIER_TIMES * work[:, None]
+    is_larger = ~is_steady & (work > BUSIER_TIMES * work[:, None])
     is_apart = (members.astype(int) @ members.T) == 0
     larger: Bools = ((is_larger & is_apart).astype(int) @ (members & ~calm)) > 0
     return larger
@@ -119,7 +120,7 @@ def questions_of(
     """
     members, others, calm = groups
     everyone = np.ones((1, len(calm)), dtype=bool)
-    small = ~_larger(groups, flow.work_s.sum(axis=0))
+    small = ~_larger(groups, flow.work_s.sum(axis=0), is_steady)
     scenarios = np.concatenate([everyone, calm[None], ~members, calm | members, small])
     calm_others = others & calm
     sums, each = [], []

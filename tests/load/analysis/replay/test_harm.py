@@ -139,6 +139,15 @@ def test_whoever_works_while_a_queue_drains_is_not_its_cause():
     assert storm == pytest.approx(spared_s(arrival, sender, 1), rel=0.15)
 
 
+def test_a_group_that_works_as_before_hides_nobody_who_began():
+    arrival, sender, took = served(
+        (60, 0, 240), (3_400, 0, 240), (1_100, 60, 120), (1_600, 120, 240), seconds=240
+    )
+    of_demand = demand(arrival, sender, took)
+
+    assert harm_s(of_demand, [2, 3])[0] > 1_000
+
+
 def test_senders_that_need_each_other_to_fill_the_server_are_all_harmful():
     arrival, sender, took = served(BACKGROUND, (3_500, 20, 60), (2_500, 20, 60))
 

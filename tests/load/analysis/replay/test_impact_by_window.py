@@ -12,12 +12,12 @@ from tests.load.analysis.replay.test_harm import BACKGROUND, CAPACITY_S, START, 
 STORM = (15_000, 20, 30)
 
 
-def impacts(*senders, members, untraced=()):
+def impacts(*senders, members):
     columns = {name: [None] * len(senders) for name in MEMBERS}
     columns["principal"] = [f"s{n}" for n in range(len(senders))]
     of_jobs = pl.DataFrame(columns | members, MEMBERS)
     requested = demand(*served(*senders))
-    return by_window(requested, queue_harms(requested, of_jobs, CAPACITY_S, untraced=untraced))
+    return by_window(requested, queue_harms(requested, of_jobs, CAPACITY_S))
 
 
 def test_a_group_has_the_impact_of_its_jobs():
@@ -45,13 +45,16 @@ def test_a_group_has_the_impact_of_its_jobs():
     )
 
 
-@pytest.mark.parametrize(("end_s", "is_known"), [(26, True), (35, False)])
-def test_requests_that_were_not_traced_accuse_nobody(end_s, is_known):
+@pytest.mark.parametrize(("end_s", "is_traced"), [(26, True), (35, False)])
+def test_a_queue_with_a_long_gap_is_not_traced(end_s, is_traced):
     gap = (START + timedelta(seconds=25), START + timedelta(seconds=end_s))
+    requested = demand(*served(BACKGROUND, STORM))
+    none = {name: [None, None] for name in MEMBERS}
+    of_jobs = pl.DataFrame(none | {"principal": ["s0", "s1"]}, MEMBERS)
 
-    rows = impacts(BACKGROUND, STORM, members={"user": ["bob", "alice"]}, untraced=[gap])
+    parts = queue_harms(requested, of_jobs, CAPACITY_S, untraced=[gap])
 
-    assert rows.filter(key="alice").is_empty() is not is_known
+    assert {part.is_traced for part in parts if part.harms} == {is_traced}
 
 
 def test_windows_are_those_of_the_queue():
