@@ -139,7 +139,7 @@ def test_a_busy_host_is_flagged_without_a_trace(deliver, logs, ingest):
     [flag] = Flag.objects.unresolved()
     nid = Nid.objects.get(text="3@gni")
     assert (flag.rule, flag.subject, flag.value) == ("host-operations", f"{HOST}:{nid.pk}", 100_000)
-    assert flag.numbers["operations_share"] == pytest.approx(100_000 / 350_050)
+    assert flag.numbers["operations_share"] == 0.29  # 100,000 / 350,050: others are in it
     curve = history.for_flag(flag)
     assert curve.amounts["amount"].to_list() == [20_000, 40_000, 60_000, 80_000, 100_000]
 

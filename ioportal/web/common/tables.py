@@ -336,7 +336,7 @@ def follow(row: Any, path: str) -> Any:
         if row is None:
             return None
         try:
-            row = row[name] if isinstance(row, dict) else getattr(row, name)
+            row = row.get(name) if isinstance(row, dict) else getattr(row, name)
         except ObjectDoesNotExist:
             return None
         if isinstance(row, MethodType | partial):
