@@ -318,7 +318,7 @@ def test_a_new_job_id_pattern_applies_to_stored_job_ids(
     for clock, amount in (("12:00", 0), ("12:20", 5)):
         read = job_stats("lake-MDT0000", {"alice:77:n1": {"open": amount}}, snapshot=clock)
         load("job_stats", clock, read, at=f"2017-07-05T{clock}:00Z")
-    assert attribution() == {("process", "alice:77:n1"): 1}
+    assert attribution() == {("host", "10.9.9.9@tcp"): 1}
     assert opens() == {("process", "alice:77:n1"): 5}
 
     register(
