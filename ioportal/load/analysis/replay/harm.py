@@ -168,7 +168,7 @@ def by_queue(
     others less than `MIN_SPARED` of their waiting, is a bystander. Of several groups that each
     block the server, removing one spares little: the harm is at least what the group alone adds to
     the waiting of those that do not. A group that works as before a queue is a bystander if
-    there is no queue without those groups that have more than `BUSIER_TIMES` its work.
+    there is no queue without those groups that do not, and have more than `BUSIER_TIMES` its work.
 
     Args:
         demand: the demand of a server.
@@ -238,9 +238,10 @@ def _of_queue(
     first, alike = alike_of(of_senders, flow.limit[active])
     of_groups = Groups(*(table[..., first] for table in of_senders))
 
+    order = np.argsort(alike, kind="stable")
+    begins = np.searchsorted(alike[order], np.arange(len(first)))
+
     def summed(table: Floats) -> Floats:
-        order = np.argsort(alike, kind="stable")
-        begins = np.searchsorted(alike[order], np.arange(len(first)))
         sums: Floats = np.add.reduceat(table[:, order], begins, axis=1)
         return sums
 
