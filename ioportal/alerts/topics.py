@@ -28,11 +28,11 @@ from ioportal.findings.flag_values import in_words, threshold_in_words, title_of
 from ioportal.findings.models import Case, Flag, JobEvidence
 from ioportal.jobs import standings
 from ioportal.jobs.analysis import remedies
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.populations import coarse, shown
 from ioportal.jobs.models import Job
 from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
 from ioportal.load import capacity, episodes, operations
-from ioportal.rules.evidence import OF_OTHERS, PEAK_SPAN
+from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.rules.rule import HARM_S
 from ioportal.site.models import Server
 from ioportal.telemetry import retention
@@ -225,8 +225,7 @@ class Topic:
         if self._number not in self._jobs.columns:
             return {}
         known = self._jobs.drop_nulls(self._number).select("subject", self._number)
-        shown = coarse if self._number in OF_OTHERS else float
-        return {int(key): shown(value) for key, value in known.iter_rows()}
+        return {int(key): shown(self._number, value) for key, value in known.iter_rows()}
 
     @property
     def _threshold(self) -> str:
@@ -332,9 +331,7 @@ class Topic:
         """The total of the measure as of the jobs' latest statistics."""
         if not self._current:
             return self.summary.total
-        total = sum(self._current.values())
-        if self._number in OF_OTHERS:
-            total = coarse(total)
+        total = shown(self._number, sum(self._current.values()))
         return in_words(self._worst, self._number, total)
 
     @cached_property

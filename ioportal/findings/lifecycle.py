@@ -18,10 +18,9 @@ from django.utils import timezone
 from ioportal.core.units import Source
 from ioportal.findings import cases, endings, history
 from ioportal.findings.models import Flag, FlagEvent
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.populations import shown
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.rules import BY_CODE
-from ioportal.rules.evidence import OF_OTHERS
 from ioportal.rules.rule import ABUSE_AT_ONCE, HARM_S, Severity, Subject, advise
 
 if TYPE_CHECKING:
@@ -209,13 +208,9 @@ def _findings(rule: Rule, thresholds: dict[str, float], frame: pl.DataFrame) -> 
 
 
 def _storable(numbers: dict[str, float | None]) -> dict[str, float | None]:
-    """Return numbers without infinity, which JSON cannot store; `OF_OTHERS` are rounded."""
+    """Return numbers without infinity, which JSON cannot store; as they are `shown`."""
     return {
-        name: None
-        if number is None or not isfinite(number)
-        else coarse(number)
-        if name in OF_OTHERS
-        else number
+        name: shown(name, number) if number is not None and isfinite(number) else None
         for name, number in numbers.items()
     }
 

@@ -18,12 +18,11 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.api.look_up.fields import FIGURES, JOB_COLUMNS
 from ioportal.core.postgres.compiled import Compiled, Parameter
 from ioportal.findings.models import Flag
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.populations import shown
 from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.keys import KEYS, EachOf
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.load.job_exports import PANDA_COLUMNS
-from ioportal.rules.evidence import OF_OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -155,8 +154,8 @@ def _batch_rows(viewer: Viewer) -> Compiled[dict[str, Any]]:
 def _fields(row: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
     figure = {name: row[_JOB_LOADED[f"statistics__{name}"]] for name in _STATISTICS}
     impact = {name: row[f"evidence__{name}"] for name in _EVIDENCE}
-    for name in () if viewer.sees_all else OF_OTHERS & impact.keys():
-        impact[name] = impact[name] and coarse(impact[name])
+    if not viewer.sees_all:
+        impact = {name: shown(name, value) for name, value in impact.items()}
     duration_s, read, written = (
         figure[name] for name in ("duration_s", "read_bytes", "write_bytes")
     )

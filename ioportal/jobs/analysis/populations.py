@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
+
+from ioportal.rules.evidence import OF_OTHERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     Integers: TypeAlias = npt.NDArray[np.integer[Any]]
     Numbers: TypeAlias = npt.NDArray[np.floating[Any]] | Integers
+
+_Figure = TypeVar("_Figure", float, float | None)
 
 MIN_GROUP = 10  # values behind any published figure of other users' jobs
 MIN_OWNERS = 3  # of these jobs
@@ -184,6 +188,11 @@ def coarse(value: float) -> float:
     """Round one figure like `coarsened`."""
     rounded: float = coarsened(np.array([value])).tolist()[0]
     return rounded
+
+
+def shown(name: str, value: _Figure) -> _Figure:
+    """Return a figure; rounded like `coarsened`, if others' requests are a part of it."""
+    return coarse(value) if value is not None and name in OF_OTHERS else value
 
 
 def without_extremes(known: Numbers) -> Numbers:

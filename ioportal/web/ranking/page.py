@@ -14,13 +14,12 @@ from django.urls import reverse
 from ioportal.core.formatting import SHORT_UNITS, human, significant
 from ioportal.core.units import Unit
 from ioportal.jobs import rankings
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.populations import shown
 from ioportal.jobs.cache import cached, statistics_version, visibility_key
 from ioportal.jobs.models import Job
 from ioportal.jobs.rankings import INTERVALS, JOBS, MAX_RANKED, PER
 from ioportal.load.job_groups import Application
 from ioportal.load.principals import job_group_filters, job_group_name
-from ioportal.rules.evidence import OF_OTHERS
 from ioportal.site.contacts import contacts
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.ranking.forms import RankingForm
@@ -102,13 +101,11 @@ class RankingPage(SelectedJobs):
         """Return a row whose figures of others' requests are rounded, except for staff."""
         if self.user.is_staff:
             return row
-        of_others = [measure.name in OF_OTHERS for measure in self.choice.measures]
-        figures = [
-            coarse(figure) if hidden and figure else figure
-            for figure, hidden in zip(row.figures, of_others, strict=True)
-        ]
-        value = coarse(row.value) if self.choice.measure.name in OF_OTHERS else row.value
-        return row._replace(value=value, figures=tuple(figures))
+        figures = tuple(
+            shown(measure.name, figure)
+            for measure, figure in zip(self.choice.measures, row.figures, strict=True)
+        )
+        return row._replace(value=shown(self.choice.measure.name, row.value), figures=figures)
 
     @property
     def is_cut(self) -> bool:
