@@ -2,6 +2,7 @@
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models import Sum
 
 from ioportal.core.time_ranges import TimeRange
 from ioportal.findings.models import Case, Flag, ThresholdSet
@@ -57,8 +58,13 @@ def test_a_storm_from_nodes_of_several_owners_accuses_no_job_by_its_id(
 
 @pytest.mark.parametrize(
     ("name", "accused_key"),
-    [("x{request}", "3:{nid}"), ("x{second}", "3:{nid}"), ("x{second}.1001", "2:-1002")],
-    ids=["by request", "by second", "with user id"],
+    [
+        ("x{request}", "3:{nid}"),
+        ("x{second}", "3:{nid}"),
+        ("x{second}.1001", "2:-1002"),
+        ("x{request}.1001", "2:-1002"),
+    ],
+    ids=["by request", "by second", "with user id", "with user id by request"],
 )
 def test_a_host_or_user_id_whose_processes_invent_names_is_accused(
     site, logs, ingest, evaluate, name, accused_key
@@ -84,4 +90,6 @@ def test_a_host_or_user_id_whose_processes_invent_names_is_accused(
     windows = AttributedSecond.objects.order_by().values("start").distinct().count()
     senders = AttributedSecond.objects.order_by().values("kind", "principal_id").distinct()
     assert senders.count() <= 21 * windows
-    assert AttributedRpc.objects.filter(nid_id=nid).count() <= 21 * windows
+    attributed = AttributedRpc.objects.filter(nid_id=nid)
+    assert attributed.count() <= 21 * windows
+    assert attributed.aggregate(rpcs=Sum("count")) == {"rpcs": 2000}

@@ -97,22 +97,38 @@ FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
 """
 
 # Process names that count for themselves: a name without a user id is no evidence of anybody, and a
-# process may invent thousands. The others count for their host, unless it forwards those of others.
+# process may invent thousands. Further names of a key count under its busiest name, so that nobody
+# hides by renaming. Other keys count for their host, unless it forwards those of others.
 _PROCESSES = """
 CREATE TEMP TABLE attribution_processes ON COMMIT DROP AS
-SELECT server_id, nid_id, start, source_job_id, key
-FROM (
-    SELECT w.server_id, w.nid_id, w.start, w.source_job_id, {key} AS key, row_number() OVER (
-        PARTITION BY w.server_id, w.nid_id, w.start ORDER BY sum(w.count) DESC, w.source_job_id
-    ) AS place
+WITH names AS (
+    SELECT w.server_id, w.nid_id, w.start, w.source_job_id, {key} AS key, sum(w.count) AS work
     FROM telemetry_rpcwindow w
     JOIN attribution_nids i ON i.id = w.nid_id
     JOIN site_sourcejobid s ON s.id = w.source_job_id AND s.batch_id = '' AND s.launch = ''
     WHERE w.start >= %(start)s AND w.start < %(end)s AND w.source_job_id <> 0 AND {rows}
         AND (i.forwards OR {uid} IS NOT NULL)
     GROUP BY 1, 2, 3, 4, 5
-) names
-WHERE place <= %(most_processes)s
+),
+of_keys AS (
+    SELECT *, sum(work) OVER of_key AS key_work,
+        first_value(source_job_id) OVER (of_key ORDER BY work DESC, source_job_id) AS busiest
+    FROM names WINDOW of_key AS (PARTITION BY server_id, nid_id, start, key)
+),
+places AS (
+    SELECT *, row_number() OVER (
+        PARTITION BY server_id, nid_id, start
+        ORDER BY source_job_id = busiest DESC,
+            CASE source_job_id WHEN busiest THEN key_work ELSE work END DESC, source_job_id
+    ) AS place
+    FROM of_keys
+)
+SELECT server_id, nid_id, start, source_job_id, key,
+    CASE WHEN place <= %(most_processes)s THEN source_job_id ELSE busiest END AS name_id
+FROM (
+    SELECT *, min(place) OVER (PARTITION BY server_id, nid_id, start, key) AS key_place FROM places
+) ranked
+WHERE key_place <= %(most_processes)s
 """
 
 # The jobs that each job id claims in each of its windows.
@@ -228,7 +244,7 @@ WITH claiming AS (
             ELSE n.elsewhere[width_bucket(w.start, n.starts)]
         END AS strength,
         coalesce(c.over, n.over[width_bucket(w.start, n.starts)]) AS over,
-        s.key AS process
+        s.key AS process, s.name_id AS process_name_id
     FROM telemetry_rpcwindow w
     JOIN attribution_holders h ON h.nid_id = w.nid_id
     LEFT JOIN attribution_named n ON n.source_job_id = w.source_job_id
@@ -286,8 +302,11 @@ INSERT INTO telemetry_attributedrpc (
 SELECT start, segment_id, server_id, service_id, opcode, kind,
     CASE WHEN kind = %(JOB)s THEN matched_job_id ELSE 0 END AS principal_job,
     -- A contradicted claim keeps its job id and its NID, for whoever looks for its sender.
-    CASE WHEN kind = %(JOB)s AND NOT contradicted OR kind = %(HOST)s THEN 0 ELSE source_job_id END
-        AS principal_source_job,
+    CASE
+        WHEN kind = %(JOB)s AND NOT contradicted OR kind = %(HOST)s THEN 0
+        WHEN kind = %(PROCESS)s THEN process_name_id
+        ELSE source_job_id
+    END AS principal_source_job,
     CASE WHEN (named OR kind = %(JOB)s) AND NOT contradicted THEN 0 ELSE nid_id END
         AS principal_nid,
     CASE
