@@ -168,7 +168,8 @@ METRICS = (
         Source.JOB_STATS_MDT,
         "largest of the job's metadata operations / the MDT's (md_stats), over the poll intervals "
         "from the job's first to its last operations there",
-        "Unknown without md_stats of the same reads.",
+        "Unknown without md_stats of the same reads. Two significant digits: the rest are "
+        "others' operations.",
     ),
     Metric(
         "metadata_rpcs", "Metadata RPCs", Unit.RPCS, Source.RPC_TRACE, "RPCs handled by the MDSs"

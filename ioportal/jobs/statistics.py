@@ -16,6 +16,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.jobs import statistics_queries
 from ioportal.jobs.analysis import quality
+from ioportal.jobs.analysis.populations import shown
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job, JobStatistics
 from ioportal.jobs.peak_metadata_rate import PEAKS, set_peak
 from ioportal.telemetry import levels, planner, retention
@@ -174,7 +175,9 @@ class _Figures:
         if io and row.bytes_quality:
             _set_bytes(row, io)
         set_peak(row, self.peaks.get(job.pk))
-        row.largest_target_share = self.shares.get(job.pk, {}).get("share")
+        row.largest_target_share = shown(
+            "largest_target_share", self.shares.get(job.pk, {}).get("share")
+        )
         if traced := self.traced.get(job.pk):
             _set_rpcs(row, self.rpcs.get(job.pk, {}), traced["traced_s"])
         ambiguous = self.ambiguous[job.pk]

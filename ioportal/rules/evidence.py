@@ -107,7 +107,7 @@ HOST_EVIDENCE = {
 # Figures that others' requests are a part of: two significant digits reveal no single user's.
 OF_OTHERS = frozenset({
     "impact_s", "peak_impact_s", "parts_impact_s", "impact_share", "impact_times", "lock_ratio",
-    "server_share", "operations_share", "process_operations_share",
+    "server_share", "operations_share", "process_operations_share", "largest_target_share",
 })  # fmt: skip
 FILESYSTEM_EVIDENCE = {
     "subject": pl.String(),
