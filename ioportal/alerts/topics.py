@@ -225,7 +225,8 @@ class Topic:
         if self._number not in self._jobs.columns:
             return {}
         known = self._jobs.drop_nulls(self._number).select("subject", self._number)
-        return {int(key): shown(self._number, value) for key, value in known.iter_rows()}
+        threshold = self._worst.thresholds.get(self._number)
+        return {int(key): shown(self._number, value, threshold) for key, value in known.iter_rows()}
 
     @property
     def _threshold(self) -> str:

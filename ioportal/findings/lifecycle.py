@@ -18,7 +18,7 @@ from django.utils import timezone
 from ioportal.core.units import Source
 from ioportal.findings import cases, endings, history
 from ioportal.findings.models import Flag, FlagEvent
-from ioportal.jobs.analysis.populations import shown
+from ioportal.jobs.analysis.populations import coarse, shown
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.rules import BY_CODE
 from ioportal.rules.rule import ABUSE_AT_ONCE, HARM_S, Severity, Subject, advise
@@ -122,7 +122,7 @@ def evaluate_rule(
     if existing and effective.is_on:
         flagged = frame.filter(pl.col("subject").is_in(list(existing)))
         relaxed = rule.relaxed(effective.thresholds, HYSTERESIS)
-        continuing = _findings(rule, relaxed, flagged)
+        continuing = _findings(rule, relaxed, flagged, effective.thresholds)
     new = {subject: finding for subject, finding in findings.items() if subject not in existing}
     if kind is not Subject.JOB:
         same_rule = Flag.objects.of_rule(rule.code, kind, frame["filesystem"][0])
@@ -195,22 +195,39 @@ def _opening(flag: Flag) -> FlagEvent:
     )
 
 
-def _findings(rule: Rule, thresholds: dict[str, float], frame: pl.DataFrame) -> dict[str, _Finding]:
+def _findings(
+    rule: Rule,
+    thresholds: dict[str, float],
+    frame: pl.DataFrame,
+    shown_thresholds: dict[str, float] | None = None,
+) -> dict[str, _Finding]:
+    """Return the findings by subject.
+
+    Args:
+        rule: a rule.
+        thresholds: of the check.
+        frame: evidence of the subjects.
+        shown_thresholds: next to which numbers are shown; None: those of the check.
+    """
     findings = rule.check(frame, thresholds)
     if findings.is_empty():
         return {}
     contexts = frame.join(findings.select("subject"), on="subject", how="semi")
     rows = {row["subject"]: row for row in contexts.iter_rows(named=True)}
     return {
-        subject: _Finding(_storable(numbers), rows[subject])
+        subject: _Finding(_storable(numbers, shown_thresholds or thresholds), rows[subject])
         for subject, numbers in findings.select("subject", "numbers").iter_rows()
     }
 
 
-def _storable(numbers: dict[str, float | None]) -> dict[str, float | None]:
+def _storable(
+    numbers: dict[str, float | None], thresholds: dict[str, float]
+) -> dict[str, float | None]:
     """Return numbers without infinity, which JSON cannot store; as they are `shown`."""
     return {
-        name: shown(name, number) if number is not None and isfinite(number) else None
+        name: shown(name, number, thresholds.get(name))
+        if number is not None and isfinite(number)
+        else None
         for name, number in numbers.items()
     }
 
@@ -334,7 +351,7 @@ def _reason(rule: Rule, flag: Flag, finding: _Finding) -> str:
     if finding.harm_s is None:
         return "the extra wait of others is unknown"
     if finding.harm_s >= HARM_S:
-        return f"others lost {finding.harm_s:,.0f} s by it"
+        return f"the extra wait of others is {coarse(finding.harm_s):,.0f} s"
     return "no rule about impact flags it any more"
 
 

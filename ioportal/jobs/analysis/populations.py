@@ -190,9 +190,17 @@ def coarse(value: float) -> float:
     return rounded
 
 
-def shown(name: str, value: _Figure) -> _Figure:
-    """Return a figure; rounded like `coarsened`, if others' requests are a part of it."""
-    return coarse(value) if value is not None and name in OF_OTHERS else value
+def shown(name: str, value: _Figure, threshold: float | None = None) -> _Figure:
+    """Return a figure; rounded like `coarsened`, if others' requests are a part of it.
+
+    A value that reached its threshold is not shown on the other side of it, but as the threshold.
+    """
+    if value is None or name not in OF_OTHERS:
+        return value
+    rounded = coarse(value)
+    if threshold is not None and min(value, rounded) < threshold < max(value, rounded):
+        return threshold
+    return rounded
 
 
 def without_extremes(known: Numbers) -> Numbers:

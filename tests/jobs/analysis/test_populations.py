@@ -16,6 +16,7 @@ from ioportal.jobs.analysis.populations import (
     hidden_steps,
     hidden_sums,
     in_anonymous_groups,
+    shown,
     spread,
     without_extremes,
 )
@@ -157,6 +158,20 @@ def test_a_figure_of_two_digits_is_not_rounded(digits, exponent):
 )
 def test_a_figure_is_rounded_to_two_digits(value, rounded):
     assert coarse(value) == rounded
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "threshold", "expected"),
+    [
+        pytest.param("impact_s", 1_213.4, 1_210, 1_210, id="not below a threshold that it reached"),
+        pytest.param("impact_s", 1_187.2, 1_190, 1_190, id="nor above one"),
+        pytest.param("impact_share", 0.204, 0.2, 0.2, id="equal to a round threshold"),
+        pytest.param("impact_s", 1_306.2, 10, 1_300, id="two digits"),
+        pytest.param("opens", 1_306.0, 10, 1_306, id="own figures are exact"),
+    ],
+)
+def test_a_figure_of_others_is_on_the_same_side_of_its_threshold(name, value, threshold, expected):
+    assert shown(name, value, threshold) == expected
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,13 @@
 import re
 from datetime import timedelta
 from html import unescape
+from importlib import import_module
 from urllib.parse import quote
 
 import pytest
+from django.db import connection
 
+from ioportal.findings.models import FlagEvent
 from ioportal.site.models import Filesystem, Nid, Server
 from ioportal.telemetry.models import ImpactWindow
 from tests.logs import at
@@ -24,6 +27,28 @@ def test_numbers_of_the_same_title_are_listed_once(as_staff, new_flag):
 
     assert words.count("Nodes 20 nodes") == 1
     assert "Nodes 20 nodes 16 nodes" in words
+
+
+def test_an_upgrade_rounds_stored_figures_of_others(as_staff, new_flag):
+    numbers = {"peak_impact_s": 1213.4, "impact_share": 0.2049, "impact_s": 0, "impact_times": None}
+    thresholds = {"peak_impact_s": 1210, "impact_share": 0.2}
+    flag = new_flag(rule="impact", value=1213.4, numbers=numbers, thresholds=thresholds)
+    grown = FlagEvent.objects.create(flag=flag, kind="grew", value=1306.2)
+    raised = FlagEvent.objects.create(
+        flag=flag, kind="escalated", text="Severity raised to warning: others lost 1,213 s by it."
+    )
+
+    [operation] = import_module(
+        "ioportal.findings.migrations.0002_round_impact"
+    ).Migration.operations
+    with connection.cursor() as cursor:
+        cursor.execute(operation.sql)
+
+    for row in (flag, grown, raised):
+        row.refresh_from_db()
+    rounded = {"peak_impact_s": 1210, "impact_share": 0.2, "impact_s": 0, "impact_times": None}
+    assert (flag.value, flag.numbers, grown.value) == (1210, rounded, 1300)
+    assert raised.text == "Severity raised to warning: others waited for it."
 
 
 OUTLIER = {
