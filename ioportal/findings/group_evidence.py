@@ -189,14 +189,15 @@ def operations_by_hour(jobs: list[int], since: datetime, until: datetime) -> pl.
     return pl.concat(frames)
 
 
-def jobs_of(kind: str, text: str, since: datetime, until: datetime) -> list[int]:
-    """Return the jobs of a group with good data in [since, until)."""
+def jobs_of(kind: str, texts: Collection[str], since: datetime, until: datetime) -> pl.DataFrame:
+    """Return the jobs of groups with good data in [since, until): columns subject and job."""
     if kind in PROJECT_GROUPS:
-        groups = Groups([], [job_groups.project_of(kind, text)])
+        groups = Groups([], sorted({job_groups.project_of(kind, text) for text in texts}))
     else:
-        groups = Groups([Application.from_text(text).user], [])
-    jobs = _jobs(groups, since, until)
-    return jobs.filter(pl.col(kind) == text, pl.col("operations") > 0)["job"].to_list()
+        groups = Groups(sorted({Application.from_text(text).user for text in texts}), [])
+    jobs = _jobs(groups, since, until).rename({kind: "subject"})
+    is_member = pl.col("subject").is_in(list(texts)) & (pl.col("operations") > 0)
+    return jobs.filter(is_member).select("subject", "job")
 
 
 def keys_of(kind: str, texts: Collection[str]) -> list[int]:

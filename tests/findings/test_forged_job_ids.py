@@ -7,10 +7,18 @@ from django.db.models import Sum
 from ioportal.core.time_ranges import TimeRange
 from ioportal.findings.models import Case, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
+from ioportal.jobs.models import Job
 from ioportal.load import impact_totals
-from ioportal.site.models import Nid
-from ioportal.telemetry.models import AttributedRpc, AttributedSecond
+from ioportal.site.models import Filesystem, Nid, SourceJobId, Target, UserAccount
+from ioportal.telemetry.models import (
+    AttributedRpc,
+    AttributedSecond,
+    HostWindow,
+    IoWindow,
+    Principal,
+)
 from tests import storms
+from tests.findings.conftest import MDT
 from tests.logs import Run, at, sacct
 
 WITH_UIDS = """
@@ -54,6 +62,32 @@ def test_a_storm_from_nodes_of_several_owners_accuses_no_job_by_its_id(
     assert Case.objects.to_triage().exists() == is_accused
     shown, *_ = impact_totals.rows_in_range(STORM, User(is_staff=True))
     assert shown.name.user == ("alice" if is_accused else "")
+
+
+@pytest.mark.parametrize(
+    ("source", "sent", "is_accused"),
+    [("77:1001", 1_000, False), ("77", 1_000, True), ("", 3_000_000, True)],
+    ids=["user id of another source", "user id", "sent by its own node"],
+)
+def test_a_user_id_and_a_node_prove_the_operations_that_they_count(
+    site, jobs, read, evaluate, source, sent, is_accused
+):
+    UserAccount.objects.create(name="alice", uid=1001)
+    jobs(Run("77", nodes="n[1-2]", end=None), Run("80", nodes="n1", user="mallory"))
+    read("11:59", None)
+    read("12:19", 3_000_000)
+    of_job = {"filesystem": Filesystem.objects.get(name="lake"), "batch_id": "77"}
+    SourceJobId.objects.create(text="77:1001", **of_job)
+    SourceJobId.objects.filter(text=source).update(uid=1001)
+    HostWindow.objects.create(
+        start=at("11:59"), end=at("12:19"), segment_id=1, nid_id=0, kind=Principal.JOB,
+        target_id=Target.objects.get(name=MDT).pk, job_id=Job.objects.get(batch_id="77").pk,
+        basis=IoWindow.Basis.DIFFERENCE, metadata_operations=sent,
+    )  # fmt: skip
+
+    flag = evaluate()["metadata-operations", "77"]
+
+    assert (flag.severity > Flag.Severity.NOTICE) == is_accused
 
 
 @pytest.mark.parametrize(

@@ -48,31 +48,41 @@ def test_a_large_load_of_unknown_harm_is_a_warning(flag, traced_from):
 
 
 @pytest.mark.parametrize(
-    ("user", "severity"), [("mallory", Flag.Severity.NOTICE), ("alice", Flag.Severity.WARNING)]
+    ("user", "start", "severity"),
+    [
+        ("mallory", "12:10", Flag.Severity.NOTICE),
+        ("alice", "12:10", Flag.Severity.WARNING),
+        ("mallory", "12:18:59", Flag.Severity.WARNING),
+    ],
+    ids=["minutes", "own jobs", "a second"],
 )
-def test_a_large_load_that_others_on_the_node_may_have_sent_is_a_notice(flag, jobs, user, severity):
-    jobs(Run("80", nodes="n1", user=user, start="12:10", end="12:20"))
+def test_a_large_load_that_others_on_the_node_may_have_sent_is_a_notice(
+    flag, jobs, user, start, severity
+):
+    jobs(Run("80", nodes="n1", user=user, start=start, end="12:20"))
 
     assert flag(None).severity == severity
 
 
-def test_unknown_harm_of_a_group_is_of_the_jobs_that_are_proven(jobs):
+def test_unknown_harm_of_groups_is_of_the_jobs_that_are_proven(jobs, django_assert_num_queries):
     jobs(Run("77", nodes="n1"), Run("80", nodes="n1", user="mallory"), Run("81", nodes="n2"))
     loading.evaluate()
     statistics = JobStatistics.objects.filter(job__owner="alice")
     statistics.update(quality="good", metadata_operations=3_000_000)
     columns = {"hour_operations": pl.Float64, "capacity_per_s": pl.Float64, "harm_s": pl.Float64}
-    row = {"subject": "alice", "until": at("12:30"), "capacity_is_registered": True}
+    row = {"until": at("12:30"), "capacity_is_registered": True}
     row |= dict.fromkeys(columns)
     row |= {"hour_operations": 0.3 * 5_000 * 3_600, "capacity_per_s": 5_000.0}
-    frame = pl.DataFrame([row], schema_overrides=columns)
+    rows = [{"subject": user, **row} for user in ("alice", "mallory")]
+    frame = pl.DataFrame(rows, schema_overrides=columns)
 
+    @django_assert_num_queries(2)
     def harm_s():
         return without_claims(Evidence(Subject.USER, frame)).frame["harm_s"].to_list()
 
-    assert harm_s() == [0]
+    assert harm_s() == [0, None]
     statistics.filter(job__batch_id="81").update(metadata_operations=6_000_001)
-    assert harm_s() == [None]
+    assert harm_s() == [None, None]
 
 
 def test_a_warning_of_unknown_harm_falls_when_the_harm_is_known(flag, logs, ingest, read, evaluate):

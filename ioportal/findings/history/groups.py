@@ -25,8 +25,9 @@ def _days(flag: Flag) -> Interval:
 
 def _within_a_day(flag: Flag, over: Interval) -> pl.DataFrame:
     """Return the operations of the 24 hours before the end of each hour."""
-    jobs = group_evidence.jobs_of(flag.subject_kind, flag.subject, over.start - DAY, over.end)
-    by_hour = group_evidence.operations_by_hour(jobs, over.start - DAY, over.end)
+    since = over.start - DAY
+    jobs = group_evidence.jobs_of(flag.subject_kind, [flag.subject], since, over.end)["job"]
+    by_hour = group_evidence.operations_by_hour(jobs.to_list(), since, over.end)
     totals = group_evidence.within_a_day(by_hour.with_columns(key=pl.lit(0)))
     return (
         totals.filter(pl.col("hour") >= over.start)
