@@ -277,9 +277,10 @@ sends 37 a second for 20 s, and Bob's sends 3 a second. For 44 s, requests queue
   cause their own waiting, so it does not count.
 - *Not counted*: pings, which clients send automatically, and requests outside jobs (system daemons,
   log-in nodes, no job id). No user waits for them. Their waiting is stored and shown separately.
-- *By job id alone*: requests with a job's id from a node that jobs of several owners share, unless
-  the id has the owner's user id or, in estimates, the job's other nodes sent as many. They cause no
-  impact of the job or its groups, because every job on the node can send them.
+- *By job id alone*: requests with a job's id from a node that jobs of several owners share, that
+  forwards the I/O of others, or that is unknown, unless the id has the owner's user id or, in
+  estimates, the job's other nodes sent as many. They cause no impact of the job or its groups,
+  because others can send them.
 - *Wait above usual* is another figure: time of requests beyond the usual time, from any cause.
 
 On a traced server impact is *measured*, elsewhere it is [estimated](#estimated-impact). The impact

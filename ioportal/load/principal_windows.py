@@ -23,7 +23,7 @@ _OF_PRINCIPALS = sql.SQL("""
 SELECT start, server_id, service_id, opcode,
     CASE
         WHEN kind = %(CONTRADICTED)s THEN %(HOST)s
-        WHEN kind = %(JOB)s AND method = %(JOB_ID_SHARED)s THEN %(CLAIMED)s
+        WHEN kind = %(JOB)s AND method = %(JOB_ID_ALONE)s THEN %(CLAIMED)s
         ELSE kind
     END,
     CASE kind WHEN %(JOB)s THEN job_id
@@ -50,7 +50,7 @@ def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.D
     """Return the windows of servers that start in [start, end), by principal."""
     kinds = {kind.name: kind.value for kind in Principal}
     values: dict[str, Any] = {**kinds, "servers": list(server_ids), "start": start, "end": end}
-    values["JOB_ID_SHARED"] = Method.JOB_ID_SHARED.value
+    values["JOB_ID_ALONE"] = Method.JOB_ID_ALONE.value
     rows = read_frame(_OF_PRINCIPALS, _COLUMNS, values)
     return rows.with_columns(NAME).select(pl.col(name).cast(kind) for name, kind in WINDOWS.items())
 

@@ -9,7 +9,7 @@ from ioportal.findings.models import Case, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import Job
 from ioportal.load import impact_totals
-from ioportal.site.models import Filesystem, Nid, SourceJobId, Target, UserAccount
+from ioportal.site.models import Filesystem, Nid, Node, SourceJobId, Target, UserAccount
 from ioportal.telemetry.models import (
     AttributedRpc,
     AttributedSecond,
@@ -62,6 +62,29 @@ def test_a_storm_from_nodes_of_several_owners_accuses_no_job_by_its_id(
     assert Case.objects.to_triage().exists() == is_accused
     shown, *_ = impact_totals.rows_in_range(STORM, User(is_staff=True))
     assert shown.name.user == ("alice" if is_accused else "")
+
+
+@pytest.mark.parametrize("place", ["forwarding node", "unregistered NID"])
+def test_a_storm_from_a_node_that_proves_nothing_accuses_no_job_by_its_id(
+    site, logs, ingest, evaluate, place
+):
+    Node.objects.filter(name="n6").update(forwards=True)
+    ingest("sacct", logs("s", sacct(Run("77", nodes="n[3-4]"), *OTHERS)), cluster="anvil")
+    nid = {"forwarding node": "6@gni", "unregistered NID": "10.1.2.3@o2ib"}[place]
+    trace = [
+        line.replace("-3@gni", f"-{nid}").replace("-4@gni", f"-{nid}")
+        for _, line in storms.overload()
+    ]
+    ingest("rpctrace", logs("t", *trace), server="mds1")
+    storms.pin_baseline()
+
+    accused = {key for key, flag in evaluate().items() if flag.severity > Flag.Severity.NOTICE}
+
+    assert accused == set()
+    assert not Case.objects.to_triage().exists()
+    shown, *_ = impact_totals.rows_in_range(STORM, User(is_staff=True))
+    assert "77" in shown.name.text
+    assert not shown.name.user
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_a_job_that_ended_is_named_by_its_own_nodes_only(trace, attribution, nid
 def test_an_unknown_node_does_not_verify_a_running_job(trace, methods):
     trace(("12:10", "10.9.9.9@tcp", "77"))
 
-    assert methods() == {("77", Method.JOB_ID): 1}
+    assert methods() == {("77", Method.JOB_ID_ALONE): 1}
 
 
 def test_a_forwarding_node_does_not_contradict(register, logs, ingest, trace, methods):
@@ -97,7 +97,7 @@ def test_a_forwarding_node_does_not_contradict(register, logs, ingest, trace, me
     ingest("sacct", logs("s", sacct(ALICE)), cluster="anvil")
     trace(("12:10", "20@gni", "77"), ("12:10:01", "18@gni", "77"))
 
-    assert methods() == {("77", Method.JOB_ID): 1}
+    assert methods() == {("77", Method.JOB_ID_ALONE): 1}
 
 
 @pytest.mark.usefixtures("jobs")
@@ -106,7 +106,7 @@ def test_a_forwarding_node_does_not_contradict(register, logs, ingest, trace, me
     [
         ("10.9.9.9@tcp", "77:1001", {("77", Method.JOB_ID_UID): 1}),
         ("10.9.9.9@tcp", "77:1002", {}),
-        ("10.9.9.9@tcp", "77:0", {("77", Method.JOB_ID): 1}),
+        ("10.9.9.9@tcp", "77:0", {("77", Method.JOB_ID_ALONE): 1}),
         ("10.9.9.9@tcp", "77:4242", {}),
         ("10.9.9.9@tcp", "77:1001:1002", {}),  # typed: "77:1001"
         ("10.9.9.9@tcp", "77:\u0661\u0660\u0660\u0661", {}),
@@ -137,11 +137,11 @@ def test_the_next_job_on_a_node_gets_ids_of_the_previous_one(logs, ingest, trace
     ("user", "start", "job_id", "method"),
     [
         ("alice", "12:00", "77", Method.JOB_ID),
-        ("mallory", "12:00", "77", Method.JOB_ID_SHARED),
-        ("mallory", "12:10:05", "77", Method.JOB_ID_SHARED),
+        ("mallory", "12:00", "77", Method.JOB_ID_ALONE),
+        ("mallory", "12:10:05", "77", Method.JOB_ID_ALONE),
         ("mallory", "12:11", "77", Method.JOB_ID_NODE),
         ("mallory", "12:00", "77:1001", Method.JOB_ID_NODE),
-        ("mallory", "12:00", "77:0", Method.JOB_ID_SHARED),
+        ("mallory", "12:00", "77:0", Method.JOB_ID_ALONE),
     ],
     ids=["own node", "shared", "shared for seconds", "shared later", "with user id", "as root"],
 )

@@ -227,7 +227,7 @@ GROUP BY source_job_id, start, nid_id
 # The kind of principal of each window.
 _KINDS = """
 WITH claiming AS (
-    SELECT w.*, h.unknown,
+    SELECT w.*, h.unknown, h.unverifiable,
         h.jobs[width_bucket(w.first, h.since)] AS jobs,
         h.job_ids[width_bucket(w.first, h.since)] AS job_id,
         coalesce(h.since[width_bucket(w.first, h.since) + 1], 'infinity') AS until,
@@ -265,7 +265,8 @@ candidates AS (
             WHEN strength = 3 AND jobs > 1 THEN 1
             ELSE strength
         END AS claim,
-        strength = 3 AND shared AS claimed_on_shared_node
+        -- Others can send the id, too: from a shared node, or one that proves nothing.
+        strength = 1 OR strength = 3 AND (shared OR unverifiable) AS by_id_alone
     FROM claiming w
     LEFT JOIN (SELECT DISTINCT source_job_id, start, job_id FROM attribution_claimed) k
         ON k.source_job_id = w.source_job_id AND k.start = w.start AND k.job_id = w.job_id
@@ -311,7 +312,7 @@ SELECT start, segment_id, server_id, service_id, opcode, kind,
         AS principal_nid,
     CASE
         WHEN kind <> %(JOB)s THEN %(BY_NONE)s
-        WHEN claim > 0 AND claimed_on_shared_node THEN %(JOB_ID_SHARED)s
+        WHEN claim > 0 AND by_id_alone THEN %(JOB_ID_ALONE)s
         WHEN claim > 0 THEN (%(METHODS)s::smallint[])[claim]
         WHEN contradicted THEN %(CONTRADICTED_ID)s
         WHEN source_job_id <> 0 THEN %(BY_NODE_PROCESS)s
@@ -337,7 +338,7 @@ SELECT start, service_id, opcode, source_job_id,
     CASE WHEN source_job_id = 0 THEN nid_id ELSE 0 END,
     CASE
         WHEN kind = %(CONTRADICTED)s THEN %(HOST)s
-        WHEN kind = %(JOB)s AND claim > 0 AND claimed_on_shared_node THEN %(CLAIMED)s
+        WHEN kind = %(JOB)s AND claim > 0 AND by_id_alone THEN %(CLAIMED)s
         ELSE kind
     END AS principal_kind,
     CASE
@@ -386,9 +387,9 @@ _CONSTANTS: dict[str, Any] = {
     "BY_NODE": Method.NODE.value,
     "BY_NODE_PROCESS": Method.NODE_PROCESS.value,
     "CONTRADICTED_ID": Method.CONTRADICTED_ID.value,
-    "JOB_ID_SHARED": Method.JOB_ID_SHARED.value,
+    "JOB_ID_ALONE": Method.JOB_ID_ALONE.value,
     "METHODS": list(_METHODS),
-    "BY_JOB_ID": [*_METHODS, Method.JOB_ID_SHARED],
+    "BY_JOB_ID": [*_METHODS, Method.JOB_ID_ALONE],
 }
 
 

@@ -67,7 +67,7 @@ def job_id_evidence(now: datetime) -> list[JobIdEvidence]:
         **{kind.name: kind.value for kind in (Principal.JOB, Principal.CONTRADICTED)},
         "by_node": [Method.NODE, Method.NODE_PROCESS, Method.JOB_ID_NODE],
         "by_uid": Method.JOB_ID_UID,
-        "unverified": [Method.JOB_ID, Method.JOB_ID_SHARED],
+        "unverified": [Method.JOB_ID, Method.JOB_ID_ALONE],
         "contradicted_id": Method.CONTRADICTED_ID,
         "now": now,
     }

@@ -35,7 +35,7 @@ class Principal(models.IntegerChoices):
     AMBIGUOUS = 5, "ambiguous"
     UNATTRIBUTED = 6, "unattributed"
     CONTRADICTED = 7, "contradicted"
-    # In replays and estimates only: what a job's id claims on a node of several owners' jobs.
+    # In replays and estimates only: what a job's id claims, and others may have sent.
     CLAIMED = 8, "claimed by job id"
 
 
@@ -48,7 +48,7 @@ class Method(models.IntegerChoices):
     CONTRADICTED_ID = 4, "only job on the node, which contradicts the job id"
     JOB_ID_UID = 5, "job id in the source, verified by user id"
     JOB_ID_NODE = 6, "job id in the source, verified by node"
-    JOB_ID_SHARED = 7, "job id in the source, from a node of several owners' jobs"
+    JOB_ID_ALONE = 7, "job id in the source, which others may have sent"
     NONE = 0, "no job"
 
 

@@ -49,7 +49,7 @@ _LISTED_PANDA_JOBS = 10
 _LISTED_TASKS = 5
 _METHODS = {
     Method.JOB_ID: "by job id, not verified",
-    Method.JOB_ID_SHARED: "by job id, from a node of several users: not verified",
+    Method.JOB_ID_ALONE: "by job id alone, which others may have sent: not verified",
     Method.JOB_ID_UID: "by job id, verified by user id",
     Method.JOB_ID_NODE: "by job id, verified by node",
     Method.NODE: "by node, allocated to this job alone",
