@@ -24,6 +24,7 @@ from ioportal.load.analysis.impact_estimate import CALM_WINDOWS, LOADS, WAITS
 from ioportal.load.analysis.replay.impact import IMPACTS
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW, calm_windows, slow_intervals
 from ioportal.load.replays import Impacts
+from ioportal.site import process_names
 from ioportal.site.job_id_pattern import has_uid
 from ioportal.site.models import Counter, Server, Service, Target
 from ioportal.telemetry import buckets, coverage, services
@@ -75,7 +76,9 @@ shared AS MATERIALIZED (
     GROUP BY 1
 )
 SELECT w.start, w."end", w.kind || ':' || CASE w.kind
-        WHEN %(JOB)s THEN w.job_id WHEN %(PROCESS)s THEN w.source_job_id ELSE 0
+        WHEN %(JOB)s THEN w.job_id
+        WHEN %(PROCESS)s THEN (SELECT {key} FROM site_sourcejobid s WHERE s.id = w.source_job_id)
+        ELSE 0
     END,
     CASE
         WHEN w.kind <> %(JOB)s THEN 'process'
@@ -116,7 +119,12 @@ LEFT JOIN shared ON w.kind = %(JOB)s AND w.job_id = 0
 WHERE w.target_id = ANY(%(targets)s) AND w."end" > %(since)s AND w."end" < %(latest)s
     AND w.start < %(until)s AND (w."end" > w.start OR w.basis = %(TOTAL)s)
     AND (w.kind <> %(HOST)s OR n.forwards) AND w.metadata_operations > 0
-""").format(operations=metadata_operations("w"), with_time=_WITH_TIME, time=_TIME)
+""").format(
+    key=sql.SQL(process_names.KEY_OF_TEXT),
+    operations=metadata_operations("w"),
+    with_time=_WITH_TIME,
+    time=_TIME,
+)
 
 
 class Estimate:

@@ -13,7 +13,7 @@ from ioportal.load import impact_estimates
 from ioportal.load.analysis.impact import BASELINES
 from ioportal.load.models import PinnedBaseline
 from ioportal.site.models import Filesystem, Nid, Server, Service, SourceJobId, Target, UserAccount
-from ioportal.telemetry.models import Coverage, HostWindow, ImpactWindow, Principal
+from ioportal.telemetry.models import Coverage, HostWindow, ImpactWindow, IoWindow, Principal
 from ioportal.telemetry.stage_runs import drain
 from tests import loading, untraced
 from tests.logs import OPEN, at, rpc
@@ -148,6 +148,19 @@ def test_nodes_of_several_jobs_send_for_jobs_on_shared_nodes_only(flags):
     assert not is_blamed()  # its owner may have sent them with the storm's id
     Job.objects.filter(pk=other.pk).update(owner=storm.owner)
     assert is_blamed()
+
+
+def test_names_of_a_user_s_processes_are_one_principal(flags):
+    source = SourceJobId.objects.get(text=STORM)
+    for n, window in enumerate(IoWindow.objects.filter(source_job_id=source.pk)):
+        name = SourceJobId.objects.create(text=f"x{n}.1001", filesystem=source.filesystem)
+        rows = IoWindow.objects.filter(start=window.start, source_job_id=source.pk)
+        rows.update(kind=Principal.PROCESS, job_id=0, source_job_id=name.pk)
+
+    server = Server.objects.get(name=untraced.SERVER)
+    impacts = impact_estimates.Estimate(server.pk, at("12:00"), at("12:04")).impact.impacts
+
+    assert impacts["key"].unique().to_list() == [f"{Principal.PROCESS}:{-1 - 1001}"]
 
 
 def test_a_claim_on_nodes_of_several_owners_accuses_only_with_a_user_id(flags):
