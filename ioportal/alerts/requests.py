@@ -26,6 +26,7 @@ class Load:
         has_ended: whether all of them have ended.
         share: of one job in the server's work while others waited; None: nobody did, or unknown.
         rate: what one job sent a second while others waited; None: unknown.
+        sent_s: seconds in which it sent at this rate; 0: all the time.
         counted: what the rate counts.
         capacity: requests a second that the server can serve; None: unknown.
         at_once: how many of the jobs ran at the same time.
@@ -41,6 +42,7 @@ class Load:
     has_ended: bool = False
     share: float | None = None
     rate: float | None = None
+    sent_s: int = 0
     counted: str = "metadata operations"
     capacity: float | None = None
     at_once: int = 1
@@ -83,10 +85,12 @@ def _slow_down(load: Load, share: float) -> str:
     limit = _harmless_rate(load)
     if limit and load.rate and load.rate > limit:
         capacity = f"{coarse(load.capacity or 0):,.0f} a second"
+        while_s = f" a second (in the {load.sent_s:,} s in which they arrived)"
+        sent = while_s if load.sent_s else ""
         change = (
-            f"reduce {each} {load.counted} from {load.rate:,.0f} to below {limit:,.0f} a second. "
-            f"That is {_TARGET} of what the server can do ({capacity}); other users then hardly "
-            "notice."
+            f"reduce {each} {load.counted} from {load.rate:,.0f}{sent} to below "
+            f"{limit:,.0f} a second. That is {_TARGET} of what the server can do ({capacity}); "
+            "other users then hardly notice."
         )
     else:
         alone = "it" if load.is_of_one_job else "one of them alone"

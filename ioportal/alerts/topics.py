@@ -32,6 +32,7 @@ from ioportal.jobs.analysis.populations import coarse, shown
 from ioportal.jobs.models import Job
 from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
 from ioportal.load import capacity, episodes, operations
+from ioportal.load.episodes import moment_text
 from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.rules.rule import HARM_S
 from ioportal.site.models import Server
@@ -95,8 +96,8 @@ class Topic:
         if self._running and self._complete:
             until = f" until {timezone.localtime(max(self._complete.values())):%H:%M:%S %Z}"
         waited = (
-            f"Without {self._these_jobs}, other users' requests would have waited about "
-            f"{total_waiting(coarse(self._waited_s))} less in total{until}."
+            f"The extra wait of other users because of {self._these_jobs} was about "
+            f"{total_waiting(coarse(self._waited_s))} in total{until}."
         )
         return f"{waited} {worst}".strip()
 
@@ -130,6 +131,7 @@ class Topic:
             has_ended=bool(self._jobs["has_ended"].all()),
             share=self._share_of_a_job if self._waited_s >= HARM_S else None,
             rate=self._rate_of_a_job,
+            sent_s=harm.sent_s if harm else 0,
             counted="metadata RPCs" if harm and harm.address else "metadata operations",
             capacity=self._capacity,
             at_once=self._at_once,
@@ -152,8 +154,8 @@ class Topic:
         harm, job = self._harm, self._worst.job_id
         if harm is None:
             return None
-        if harm.rate is not None:
-            return harm.rate / self._parallel
+        if harm.requests is not None and harm.sent_s:
+            return harm.requests / harm.sent_s / self._parallel
         if job is None:
             return None
         return operations.job_rate(job, harm.server.filesystem_id, harm.start, harm.end)
@@ -258,9 +260,10 @@ class Topic:
         running = (
             " (still running: operations are counted until then)" if self._counted_until else ""
         )
+        first = "Threshold reached" if self._is_one_job else "Threshold first reached"
         lines = [
             self._measured,
-            f"Findings: {episodes.interval_text(about.since, until)}{running}",
+            f"{first}: {moment_text(about.since)}; data until {moment_text(until)}{running}",
         ]
         if self.case.application:
             lines.append(f"Jobs named {visible(self.case.application)}")

@@ -115,13 +115,17 @@ class CaseSummary:
         return harm_texts.of_flag(self.worst) if self.worst else None
 
     @property
+    def _worst_job(self) -> str:
+        """The job of its worst flag; "": it has none."""
+        return f"job {self.worst.job.display_id}" if self.worst and self.worst.job else ""
+
+    @property
     def harm_in_words(self) -> str:
         """The harm of its worst flag in words; "": it is not known."""
         if not (self.worst and self.harm):
             return ""
-        job = self.worst.job
-        subject = f"job {job.display_id}" if job else self.subject.text
-        return self.harm.in_words(subject, harm_texts.pronoun(self.worst))
+        pronoun = harm_texts.pronoun(self.worst)
+        return self.harm.in_words(self._worst_job or self.subject.text, pronoun)
 
     @cached_property
     def severity_reason(self) -> str:
@@ -151,14 +155,17 @@ class CaseSummary:
     def text(self) -> str:
         """The case as plain text."""
         case, figures = self.case, self.figures
-        lines = [f"{case.title} ({case.get_severity_display()}): {self.subject.text}"]
+        job, whose = self._worst_job, self.subject.text
+        who = f"{job} of {whose}" if job and figures.jobs == 1 else whose
+        lines = [f"{case.title} ({case.get_severity_display()}): {who}"]
         if case.application:
             lines.append(f"Jobs named {case.application}")
         lines.append(figures.in_words.capitalize())
         if self.total:
             lines.append(f"Total: {self.total}")
         if self.worst:
-            lines.append(f"Highest: {measured(self.worst)}")
+            highest = f", highest of {job}" if job and figures.jobs > 1 else ""
+            lines.append(f"{self.measure_title}{highest}: {measured(self.worst)}")
             if self.harm:
                 lines.append(self.harm_in_words)
             lines.append(self.worst.advice)

@@ -77,7 +77,7 @@ def severity_reason(flag: Flag) -> str:
     )
     if flag.rule not in about_impact and (other := same_subject.first()):
         return f"{_LOWERED}: “{other.title}” flags the same {flag.subject_kind} and is triaged."
-    return f"{_LOWERED}: as far as is known, others lost less than a minute by it."
+    return f"{_LOWERED}: as far as is known, the extra wait of others is less than a minute."
 
 
 @dataclass(frozen=True)

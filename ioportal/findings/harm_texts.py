@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from ioportal.core.formatting import percent, total_waiting
 from ioportal.findings.episodes import episodes_of
 from ioportal.jobs.analysis.populations import coarse
-from ioportal.load import queue_links
+from ioportal.load import queue_links, queue_users
 from ioportal.load.analysis import impact_estimate
 from ioportal.load.analysis.replay import impact as replay
 from ioportal.load.analysis.replay.impact import PRINCIPAL
@@ -46,7 +48,9 @@ class Harm:
         total_s: impact of the flag in all queues and intervals.
         is_estimated: whether it is from counters.
         is_alone: whether the impact is what the flag's subject alone adds to a calm load.
-        rate: requests of the subject a second; None: unknown.
+        users: other users whose requests waited; None: unknown, or too few to be shown.
+        requests: of the subject, in the queue; None: unknown.
+        sent_s: seconds in which these requests arrived.
         address: the address of the queue's page; "": there is none.
     """
 
@@ -60,7 +64,9 @@ class Harm:
     total_s: float
     is_estimated: bool = False
     is_alone: bool = False
-    rate: float | None = None
+    users: int | None = None
+    requests: float | None = None
+    sent_s: int = 0
     address: str = ""
 
     @property
@@ -85,20 +91,24 @@ class Harm:
         caused = (
             f"{percent(self.share, 0)}% of the work {during}, {interval_text(self.start, self.end)}"
         )
+        whose = f"the requests of {f'{self.users} ' if self.users else ''}other users"
         if self.is_alone:
-            effect = f"Others block the server, too: {it} alone added about {about} to the waiting"
-            effect += f" of other users' requests ({interval_s})."
+            effect = (
+                f"Other loads filled the server, too. Even without them, {it} would have made "
+                f"{whose} wait about {about} longer"
+            )
         else:
-            effect = f"Without {it}, other users' requests would have waited about {about} less"
-            effect += f" ({interval_s})."
+            effect = f"Without {it}, {whose} would have waited about {about} less"
+        effect += f": this is their extra wait ({interval_s})."
         sentences = [f"{caused}, was from {subject}.", effect]
         if self.outside_s >= MIN_S:
             sentences.append(
-                "Not counted: waiting of pings, system daemons and requests without a job, "
+                "Not counted: extra wait of pings, system daemons and requests without a job, "
                 f"{total_waiting(coarse(self.outside_s))}."
             )
         if self.total_s > _MORE * self.impact_s:
-            sentences.append(f"In all slow intervals: about {total_waiting(coarse(self.total_s))}.")
+            total = total_waiting(coarse(self.total_s))
+            sentences.append(f"Extra wait in all slow intervals: about {total}.")
         return " ".join(sentences)
 
 
@@ -140,6 +150,7 @@ def _of_queue(flag: Flag, episode: Episode, server: Server, total_s: float) -> H
     [row] = queue.groups.filter(kind=kind, key=name).iter_rows(named=True)
     found = queue.by_group[key]
     sums = found.seconds.select("measured_wait_s", "group_requests").sum().row(0, named=True)
+    arrived = pl.col("principal").is_in(found.members) & (pl.col("arrived_s") > 0)
     counted_share = row["impact_s"] / (row["impact_s"] + row["outside_s"])
     return Harm(
         server,
@@ -151,7 +162,9 @@ def _of_queue(flag: Flag, episode: Episode, server: Server, total_s: float) -> H
         sums["measured_wait_s"] * counted_share,
         total_s,
         is_alone=found.alone,
-        rate=sums["group_requests"] / (queue.end - queue.start).total_seconds(),
+        users=queue_users.waiting_users(queue, key),
+        requests=sums["group_requests"],
+        sent_s=queue.parts.filter(arrived)["start"].n_unique(),
         address=queue_links.address(server.name, window, key),
     )
 

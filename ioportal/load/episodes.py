@@ -127,6 +127,11 @@ def times_text(episode: Episode) -> str:
     )
 
 
+def moment_text(time: datetime) -> str:
+    """Return a time in the current time zone."""
+    return f"{timezone.localtime(time):%Y-%m-%d %H:%M:%S %Z}"
+
+
 def interval_text(start: datetime, end: datetime) -> str:
     """Return a start and an end in the current time zone."""
     start, end = timezone.localtime(start), timezone.localtime(end)

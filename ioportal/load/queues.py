@@ -62,6 +62,12 @@ class Queue(NamedTuple):
     parts: pl.DataFrame
     by_group: dict[tuple[str, str], GroupSeconds]
 
+    def others(self, group: tuple[str, str]) -> list[str]:
+        """Return the principals whose waiting is the impact of a group."""
+        kind, key = group
+        others: list[str] = self.groups.filter(kind=kind, key=key)["others"].item().to_list()
+        return others
+
 
 def find(
     server_id: int,

@@ -3,6 +3,7 @@
 import polars as pl
 
 from ioportal.core.units import Source, Unit
+from ioportal.rules.impact import CAVEAT
 from ioportal.rules.rule import (
     HARM_S,
     HARM_SHARE,
@@ -50,7 +51,7 @@ IMPACT_OF_MANY_JOBS = Rule(
             10,
             "Extra wait of others within five minutes",
             Unit.SECONDS_OF_WAITING,
-            goal="other users lose less than {} in any five minutes",
+            goal="the extra wait of other users is below {} in any five minutes",
         ),
         "impact_s": Threshold(HARM_S, "Extra wait of others within a day", Unit.SECONDS_OF_WAITING),
         "impact_times": Threshold(
@@ -67,8 +68,9 @@ IMPACT_OF_MANY_JOBS = Rule(
         ),
     },
     advice=(
-        "Others waited {peak_impact_s:,.0f} s longer within five minutes because of these jobs "
-        "({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), {impact_s:,.0f} s "
+        "The extra wait of others because of these jobs was {peak_impact_s:,.0f} s within five "
+        "minutes ({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), "
+        "{impact_s:,.0f} s "
         "within a day (threshold {threshold_impact_s:,.0f} s). Limit the "
         "number of jobs that run at the same time, and check which files they open."
     ),
@@ -86,8 +88,5 @@ IMPACT_OF_MANY_JOBS = Rule(
     ),
     abuse_times=30,
     units={"impact_is_estimated": Unit.YES_NO},
-    caveat=(
-        "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
-        "mds_stats and job_stats, mostly within a factor of 4. Without both, impact is unknown."
-    ),
+    caveat=CAVEAT,
 )

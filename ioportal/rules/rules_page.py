@@ -25,8 +25,8 @@ twice that multiple immediately. For an ended job the whole run counts.
 of its subject: at least a minute longer in total, over the run of a job, within a day for users,
 projects and applications, within an hour for hosts, while it did at least 20 % of the server's
 work: every bystander prolongs a queue a little. Waiting is measured from traces or estimated from
-the statistics of services (see [metrics](metrics.md#impact)). Half of the estimates are within a
-factor of two, so a warning needs twice the estimated waiting. Unknown harm is no accusation. Where
+the statistics of services (see [metrics](metrics.md#impact)). Two in three estimates are within
+a factor of two, so a warning needs twice the estimated wait. Unknown harm is no accusation. Where
 neither was collected around the highest load, the counted operations bound the waiting: from 20 %
 of the servers' registered capacity on, within five minutes for jobs and hosts and within an hour
 for groups of jobs, others probably waited, and the finding is a warning, never abuse. An assumed

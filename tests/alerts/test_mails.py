@@ -149,7 +149,7 @@ def test_operations_and_waits_of_running_jobs_have_their_own_times(storm):
     [topic] = topics([storm.pk], "alice")
 
     assert " so far (threshold " in topic.facts[0]
-    [heading] = [fact for fact in topic.facts if fact.startswith("Findings: ")]
+    [heading] = [fact for fact in topic.facts if fact.startswith("Threshold ")]
     assert heading.endswith(" 12:08:00 UTC (still running: operations are counted until then)")
     assert " 12:00:00 to 12:03:00 UTC, was from job 100." in topic.why
 

@@ -21,28 +21,29 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
     [
         pytest.param(
             {"address": "/queue/"},
-            QUEUE + "Without it, other users' requests would have waited about 23,000 s (6 hours) "
-            "less (11,000 s to 26,000 s).",
+            QUEUE + "Without it, the requests of other users would have waited about 23,000 s "
+            "(6 hours) less: this is their extra wait (11,000 s to 26,000 s).",
             id="a queue: at most what others waited",
         ),
         pytest.param(
-            {"address": "/queue/", "is_alone": True},
-            QUEUE + "Others block the server, too: it alone added about 23,000 s (6 hours) to the "
-            "waiting of other users' requests (11,000 s to 26,000 s).",
+            {"address": "/queue/", "is_alone": True, "users": 15},
+            QUEUE + "Other loads filled the server, too. Even without them, it would have made the "
+            "requests of 15 other users wait about 23,000 s (6 hours) longer: this is their extra "
+            "wait (11,000 s to 26,000 s).",
             id="one of two storms",
         ),
         pytest.param(
             {"address": "/queue/", "waited_s": 90_000, "outside_s": 340, "total_s": 61_000},
-            QUEUE + "Without it, other users' requests would have waited about 23,000 s (6 hours) "
-            "less (11,000 s to 47,000 s). Not counted: waiting of pings, system daemons and "
-            "requests without a job, 340 s (6 minutes). In all slow intervals: about 61,000 s "
-            "(17 hours).",
+            QUEUE + "Without it, the requests of other users would have waited about 23,000 s "
+            "(6 hours) less: this is their extra wait (11,000 s to 47,000 s). Not counted: extra "
+            "wait of pings, system daemons and requests without a job, 340 s (6 minutes). Extra "
+            "wait in all slow intervals: about 61,000 s (17 hours).",
             id="pings wait too, and there are more queues",
         ),
         pytest.param(
             {"is_estimated": True, "waited_s": 0},
-            SLOW + "Without it, other users' requests would have waited about 23,000 s (6 hours) "
-            "less (estimated, 5,800 s to 94,000 s).",
+            SLOW + "Without it, the requests of other users would have waited about 23,000 s "
+            "(6 hours) less: this is their extra wait (estimated, 5,800 s to 94,000 s).",
             id="an estimate",
         ),
     ],

@@ -67,6 +67,14 @@ class FlagPage:
         return flags.facts(self.summary, self._user)
 
     @property
+    def data_quality(self) -> str:
+        """The quality of the data that its rule reads; "": below good, or of no matter."""
+        rule = self.flag.definition
+        if rule is None or rule.is_about_data or self.flag.is_suppressed:
+            return ""
+        return f"The data of this flag ({rule.source}) is good."
+
+    @property
     def figures(self) -> list[Figure]:
         """Its numbers with their thresholds."""
         return flags.figures(self.flag)

@@ -16,7 +16,7 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.core.times import RECENT
 from ioportal.jobs.analysis.populations import coarse, hidden_sums
 from ioportal.jobs.cache import cached
-from ioportal.load import incidents, principal_windows, queue_links
+from ioportal.load import incidents, principal_windows, queue_links, queue_users
 from ioportal.load.models import Incident
 from ioportal.load.principals import BYS, Name, job_group_name, named
 from ioportal.site.contacts import contact
@@ -211,7 +211,7 @@ class ImpactAnalysis:
     def _owners(self) -> pl.DataFrame:
         """The principals that the user may not see: principal, owner, and key of the job."""
         hidden = [principal for principal, _ in self._rows if principal not in self._names]
-        return queue_rows.owners(hidden)
+        return queue_users.owners(hidden)
 
     @cached_property
     def _hidden(self) -> dict[str, bool]:

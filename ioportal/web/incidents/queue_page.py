@@ -12,11 +12,10 @@ from ioportal.core.charts.palette import REST
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange, moment
 from ioportal.core.timelines import Steps
-from ioportal.jobs.analysis.populations import MIN_OWNERS, coarsened, hidden_sums
-from ioportal.load import queue_links
+from ioportal.jobs.analysis.populations import coarsened, hidden_sums
+from ioportal.load import queue_links, queue_users
 from ioportal.load.analysis.replay.impact import DEFINITION
 from ioportal.load.analysis.replay.seconds import SECONDS
-from ioportal.load.principal_windows import principal_key
 from ioportal.load.step_charts import StepsChart
 from ioportal.web.incidents import queue_rows
 from ioportal.web.incidents.analysis import default_range, selected_range
@@ -50,8 +49,8 @@ def _tokens(kinds: list[str]) -> dict[str, str]:
 class QueuePage:
     """A queue of a traced metadata server, and what one of its groups did in it.
 
-    Users see groups with visible jobs only. Figures of others are shown if they reveal no single
-    owner; those by second, if they do so in no second.
+    Users see groups with visible jobs only, with the figures that flags show, too. Figures of
+    others are shown if they reveal no single owner; those by second, if they do so in no second.
     """
 
     columns = tuple(SECONDS)
@@ -122,28 +121,18 @@ class QueuePage:
             return False
         if self.alone:  # the work of the senders that are left out is a sum of its own
             return True
-        is_counted = pl.col("principal").is_in(self._others)  # the export has two sums
+        is_counted = pl.col("principal").is_in(
+            self.queue.others(self.row.key)
+        )  # the export has two sums
         parts = queue_rows.of_others(self.queue.parts, self._user).with_columns(counted=is_counted)
         amounts = ["work_s", "arrived_s", "waited_s"]
         hidden = hidden_sums(parts, ["start", "counted"], amounts)
         return bool(hidden.select(pl.any_horizontal(*amounts).any()).item())
 
-    @property
-    def _others(self) -> list[str]:
-        """The principals whose waiting is the impact."""
-        kind, key = self.row.key
-        others: list[str] = self.queue.groups.filter(kind=kind, key=key)["others"].item().to_list()
-        return others
-
     @cached_property
     def waiting_users(self) -> int | None:
-        """How many other users waited; None: too few for users to know."""
-        parts = self.queue.parts.filter(
-            pl.col("principal").is_in(self._others), pl.col("waited_s") > 0
-        )
-        keys = map(principal_key, parts["principal"].unique())
-        count = queue_rows.owners(keys).drop_nulls("job")["owner"].n_unique()
-        return count if self._user.is_staff or count >= MIN_OWNERS else None
+        """How many other users waited; None: none, or too few for users to know."""
+        return queue_users.waiting_users(self.queue, self.row.key, exact=self._user.is_staff)
 
     @cached_property
     def seconds(self) -> pl.DataFrame:

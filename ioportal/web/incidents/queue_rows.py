@@ -7,32 +7,31 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.jobs.analysis.populations import coarse, hidden_sums
-from ioportal.jobs.models import Job
+from ioportal.jobs.analysis.populations import coarse
 from ioportal.load import queue_links
 from ioportal.load.analysis.replay.impact import PRINCIPAL
 from ioportal.load.job_groups import Application, Campaign
-from ioportal.load.principal_windows import principal_key, principal_name
+from ioportal.load.principal_windows import principal_key
 from ioportal.load.principals import BYS, Name, job_group_name, named
+from ioportal.load.queue_users import is_hidden, owners
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from django.contrib.auth.models import User
 
     from ioportal.core.time_ranges import TimeRange
-    from ioportal.load.top_consumers import PrincipalKey
 
 UNNAMED = Name("another")  # beyond the named principals
 _LISTED = 25
 _EQUAL = 0.99  # of the largest impact: the narrowest of these groups is shown
 _NARROWEST = (PRINCIPAL, "application", "campaign", "user", "project")
 _KINDS = dict(Principal.choices)
-_OF_JOBS = (Principal.JOB, Principal.CLAIMED)
 _QUEUE = ("server", "start")
-_FIGURES = ("share", "impact_s", "outside_s", "waited_s", "users_waited_s")
+_OF_ALL = ("waited_s", "users_waited_s")
+_FIGURES = ("share", "impact_s", "outside_s", *_OF_ALL)
 
 
 @dataclass(frozen=True)
@@ -62,22 +61,6 @@ class QueueRow:
         """Its members in exports."""
         facts = {**vars(self), "name": self.name.text if self.name else None}
         return {name: value for name, value in facts.items() if name not in {"key", "address"}}
-
-
-def owners(principals: Iterable[PrincipalKey]) -> pl.DataFrame:
-    """Return who owns principals: columns principal, owner, and key of the job."""
-    keys = list(principals)
-    jobs = [key for kind, key in keys if kind in _OF_JOBS]
-    known = dict(Job.objects.filter(pk__in=jobs).values_list("pk", "owner"))
-    rows = [
-        (name, f"user {known[key]}", key)
-        if kind in _OF_JOBS and key in known
-        else (name, name, None)
-        for kind, key in keys
-        for name in [principal_name((kind, key))]
-    ]
-    schema = {"principal": pl.String, "owner": pl.String, "job": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def of_others(parts: pl.DataFrame, user: User) -> pl.DataFrame:
@@ -139,7 +122,7 @@ def rows(
         figures = {name: row[name] for name in _FIGURES}
         if not user.is_staff:
             of_queue = others.filter(server=row["server"], start=row["start"])
-            figures = _rounded(figures, of_queue, row.get("others"))
+            figures = _rounded(figures, of_queue)
         found.append(
             QueueRow(
                 row["server"],
@@ -203,34 +186,17 @@ def _may_see(kind: str, key: str, user: User) -> bool:
     return owner == user.get_username()
 
 
-def _rounded(
-    figures: dict[str, float | None], others: pl.DataFrame, waiting: list[str] | None
-) -> dict[str, float | None]:
-    """Return the figures of a queue that reveal no single user, with two significant digits.
+def _rounded(figures: dict[str, float | None], others: pl.DataFrame) -> dict[str, float | None]:
+    """Return the figures of a queue as users see them, with two significant digits.
+
+    The group's own are shown as in its flags; those of all waiting if they reveal no single user.
 
     Args:
         figures: `_FIGURES`.
         others: what the principals that the user may not see have in the queue.
-        waiting: the principals whose waiting is the impact; None: unknown.
     """
-    all_wait = _is_hidden(others, "waited_s")
-    counted = others.filter(pl.col("principal").is_in(waiting or []))
-    some_wait = waiting is None or _is_hidden(counted, "waited_s")
-    is_hidden = {
-        "share": _is_hidden(others, "work_s"),
-        **dict.fromkeys(("impact_s", "outside_s"), some_wait),
-        **dict.fromkeys(("waited_s", "users_waited_s"), all_wait),
-    }
+    hidden = _OF_ALL if is_hidden(others, "waited_s") else ()
     return {
-        name: None if value is None or is_hidden[name] else coarse(value)
+        name: None if value is None or name in hidden else coarse(value)
         for name, value in figures.items()
     }
-
-
-def _is_hidden(others: pl.DataFrame, amount: str) -> bool:
-    """Return whether a sum over others, or the part of it that is of jobs, could reveal a user."""
-    parts = others.filter(pl.col(amount) > 0).with_columns(everything=0)
-    return any(
-        hidden_sums(each, ["everything"], [amount])[amount].any()
-        for each in (parts, parts.drop_nulls("job"))
-    )

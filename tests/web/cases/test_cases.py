@@ -191,7 +191,10 @@ def test_a_notice_of_a_rule_for_warnings_has_its_reason(as_staff, new_job, new_f
     job = new_job()
     flag = new_flag(job, severity=1)
     pages = (f"/cases/{flag.case_id}/", f"/flags/{flag.pk}/")
-    reason = "Notice instead of warning: as far as is known, others lost less than a minute by it."
+    reason = (
+        "Notice instead of warning: as far as is known, the extra wait of others is less than a "
+        "minute."
+    )
     assert all(reason in words_of(as_staff.get(page)) for page in pages)
 
     new_flag(job, rule="impact", value=60, severity=2)

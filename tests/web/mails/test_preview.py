@@ -112,10 +112,13 @@ def test_mail_case_and_flag_have_the_same_sentences(storm, automatic, as_staff):
     planning.plan()
     mail = " ".join(Notification.objects.get().text.split())
 
-    waited = r"have waited about [\d,]+ s \([\w ]+\) less \(estimated, [\d,]+ s to [\d,]+ s\)\."
+    waited = (
+        r"have waited about [\d,]+ s \([\w ]+\) less: this is their extra wait "
+        r"\(estimated, [\d,]+ s to [\d,]+ s\)\."
+    )
     [sentences] = re.findall(
         r"90% of the work while the metadata server mds1 was slow, 2017-07-05 12:00:00 to "
-        rf"12:03:00 UTC, was from job 100\. Without it, other users' requests would {waited}",
+        rf"12:03:00 UTC, was from job 100\. Without it, the requests of other users would {waited}",
         mail,
     )
     for address in (f"/cases/{storm.pk}/", f"/flags/{storm.flags.get().pk}/"):

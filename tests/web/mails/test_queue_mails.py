@@ -35,15 +35,19 @@ def test_mail_and_pages_name_the_queue_its_cause_and_who_waited(
     assert not [body for body in bodies if exact in body]  # bob alone waited
     about, low_s, high_s, less_than = re.search(
         r"85% of the work in a queue of the metadata server mds1, 2017-07-05 12:10:00 to 12:10:44 "
-        r"UTC, was from job 77\. Without it, other users' requests would have waited about "
-        r"([\d,]+) s \(22 minutes\) less \(([\d,]+) s to ([\d,]+) s\)\.",
+        r"UTC, was from job 77\. Without it, the requests of other users would have waited about "
+        r"([\d,]+) s \(22 minutes\) less: this is their extra wait \(([\d,]+) s to ([\d,]+) s\)\.",
         bodies[0],
     ).group(1, 2, 3, 0)
     low, figure, high = (float(each.replace(",", "")) for each in (low_s, about, high_s))
     assert low < served.SPARED_S < high
     assert figure == pytest.approx(served.SPARED_S, rel=0.05)
     assert high == pytest.approx(served.BOB_WAITED_S, rel=0.1)  # nobody is spared more
-    request = "reduce its metadata RPCs from 17 to below 4 a second"  # of 1 / served.EACH_S
+    _, per_second, seconds = served.ALICE
+    request = (
+        f"reduce its metadata RPCs from {per_second} a second (in the {seconds} s in which they "
+        "arrived) to below 4 a second"  # of 1 / served.EACH_S
+    )
     flag = Flag.objects.get()
     pages = [words_of(as_staff.get(page)) for page in places(flag)]
     for text in (*bodies, *pages, words_of(as_alice.get(f"/cases/{flag.case_id}/"))):

@@ -28,7 +28,7 @@ CONFIRMED = SENT + timedelta(days=6)
 REQUEST = (
     "Please run at most 4 of these jobs in parallel (20 ran in parallel). They then do at most 20% "
     "of the server's work (together below 1,000 metadata operations a second), and other users "
-    "hardly notice. Solved when other users lose less than 10 s in any five minutes."
+    "hardly notice. Solved when the extra wait of other users is below 10 s in any five minutes."
 )
 EFFECT = (
     "metadata operations fell 4.00\N{MULTIPLICATION SIGN} (± <0.1 %), "
@@ -73,7 +73,7 @@ def test_a_crisis_is_complained_about_confirmed_and_over(crisis, logs, automatic
 
     complaint, thanks, green_light = (words(mail) for _, mail in mails.accepted)
     assert "42,000,000, median 2,100,000 a job (open 100%)" in complaint
-    assert "other users' requests would have waited" in complaint
+    assert "the requests of other users would have waited" in complaint
     assert REQUEST in complaint
     assert "It is fixed. 20 slots are 5 now." in thanks
     assert EFFECT + COUNTS in thanks

@@ -26,7 +26,7 @@ DEFINITION = (
     "A group with little of the queue's work has no impact, and where requests or capacity are "
     "unknown, impact is unknown."
 )
-# The impact of 7 in 8 accused groups of simulated sets is within this factor of their harm.
+# Of the interval in texts: most accused groups of simulated sets are in it (docs/performance.md).
 PRECISION = 2.0
 PRINCIPAL = "principal"  # the kind of a single job, process or host
 MIN_MINUTE_SHARE = 0.05  # of the work of a minute: groups with less are not judged
