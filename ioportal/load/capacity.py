@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ioportal.telemetry.coverage import Interval
     from ioportal.telemetry.piecewise import Piece
 
-PERIOD = timedelta(days=28)
+_PERIOD = timedelta(days=28)
 _MINUTE = levels.RPC_TOTAL_MINUTES.width
 
 _ROWS = sql.SQL("""
@@ -84,7 +84,6 @@ class ServerCapacity:
         has_handling: whether handling times are known; otherwise times are waits in the queue.
         result: the capacity, or the reason why there is none.
         hours: mean and highest load by hour: start, mean, highest.
-        work_s: usual time of all requests of the windows.
     """
 
     method: Method
@@ -94,7 +93,6 @@ class ServerCapacity:
     has_handling: bool
     result: Capacity | Refusal
     hours: pl.DataFrame
-    work_s: float
 
 
 def of_server(server_id: int, method: Method, start: datetime, end: datetime) -> ServerCapacity:
@@ -107,7 +105,7 @@ def of_server(server_id: int, method: Method, start: datetime, end: datetime) ->
         windows = _traced_windows(server_id, start, end)
     else:
         windows, has_handling = service_windows.read(server_id, start, end)
-    windows = windows.with_columns(day=local_day("start")).select(*WINDOWS)
+    windows = windows.with_columns(day=_local_day("start")).select(*WINDOWS)
     seconds = (pl.col("end") - pl.col("start")).dt.total_microseconds() / US_PER_S
     load = pl.col("work_us") / US_PER_S / seconds
     hours = windows.group_by_dynamic("start", every="1h").agg(
@@ -121,7 +119,6 @@ def of_server(server_id: int, method: Method, start: datetime, end: datetime) ->
         has_handling,
         capacity.capacity(windows, _restarts(server_id, start, end)),
         hours,
-        float(windows["work_us"].sum()) / US_PER_S,
     )
 
 
@@ -143,7 +140,7 @@ def last_observed(server_id: int) -> datetime | None:
     return coverage.last_timed([server_id])
 
 
-def local_day(column: str) -> pl.Expr:
+def _local_day(column: str) -> pl.Expr:
     """Return the number of the day of a time, in the site's zone."""
     zone = timezone.get_current_timezone_name()
     return pl.col(column).dt.convert_time_zone(zone).dt.date().cast(pl.Int32).cast(pl.Int64)
@@ -157,7 +154,7 @@ def _restarts(server_id: int, start: datetime, end: datetime) -> list[datetime]:
         return [restart for (restart,) in cursor.fetchall()]
 
 
-def usual_parameters(server_id: int, time: datetime) -> dict[str, list[Any]]:
+def _usual_parameters(server_id: int, time: datetime) -> dict[str, list[Any]]:
     """Return the baselines of a server as parameters of a statement."""
     usual = baselines.at_time([server_id], time)
     # Services that handle locks: kinds of others do not wait in the same queue.
@@ -176,13 +173,13 @@ def _traced_windows(server_id: int, start: datetime, end: datetime) -> pl.DataFr
         return pl.DataFrame(schema={**_ROW_COLUMNS, "end": UTC_US})
     pieces = piecewise.pieces(levels.RPC_TOTAL_MINUTES, start, end)
     values: dict[str, Any] = {
-        **usual_parameters(server_id, end),
+        **_usual_parameters(server_id, end),
         "server": server_id,
         "width": _MINUTE,
         "start": start,
     }
     with connection.cursor() as cursor:
-        cursor.execute(_WINDOWS.format(rows=union(_ROWS, pieces)), values)
+        cursor.execute(_WINDOWS.format(rows=_union(_ROWS, pieces)), values)
         rows = pl.DataFrame(cursor.fetchall(), schema=_ROW_COLUMNS, orient="row")
     windows = rows.with_columns(end=pl.col("start") + _MINUTE)
     return _within(windows, coverage.traced([server_id], start, end))
@@ -200,7 +197,7 @@ def _within(windows: pl.DataFrame, observed: list[Interval]) -> pl.DataFrame:
     )
 
 
-def union(form: sql.SQL, pieces: Sequence[Piece]) -> sql.Composed:
+def _union(form: sql.SQL, pieces: Sequence[Piece]) -> sql.Composed:
     """Return a query of the rows of all pieces; `form` selects the rows of a piece."""
     return sql.SQL(" UNION ALL ").join(
         form.format(
@@ -219,7 +216,7 @@ _RENEWAL = timedelta(minutes=10)  # of cached results, while data arrives
 def latest_range(last: datetime) -> tuple[datetime, datetime]:
     """Return the range of the latest capacity of a server, whose data ends at `last`."""
     end = buckets.ceil(last, _HOUR)  # cached for an hour
-    return end - PERIOD, end
+    return end - _PERIOD, end
 
 
 def cached_of_server(

@@ -75,7 +75,6 @@ urlpatterns = [
     path("jobs/<int:pk>/", jobs.job, name="job"),
     path("jobs/<int:pk>/rpcs/", jobs.rpcs, name="job_rpcs"),
     path("jobs/<int:pk>/similar-jobs/", jobs.similar_jobs, name="similar_jobs"),
-    path("jobs/<int:pk>/capacity/", jobs.capacity, name="job_capacity"),
     path("jobs/<int:pk>/panda/", jobs.panda_jobs, name="job_panda"),
     path("jobs/<int:pk>/timelines/<slug:name>/", jobs.timeline, name="job_timeline"),
     path("jobs/<slug:cluster>/<str:batch_id>/", jobs.find_job, name="find_job"),

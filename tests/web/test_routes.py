@@ -97,7 +97,6 @@ TABLE = [
     ("jobs/<int:pk>/", "/jobs/{job}/", {"GET": A.PROJECT}),
     ("jobs/<int:pk>/rpcs/", "/jobs/{job}/rpcs/", {"GET": A.PROJECT}),
     ("jobs/<int:pk>/similar-jobs/", "/jobs/{job}/similar-jobs/", {"GET": A.PROJECT}),
-    ("jobs/<int:pk>/capacity/", "/jobs/{job}/capacity/", {"GET": A.STAFF}),
     ("jobs/<int:pk>/panda/", "/jobs/{job}/panda/", {"GET": A.PROJECT}),
     (
         "jobs/<int:pk>/timelines/<slug:name>/",

@@ -53,7 +53,6 @@ MIN_BIN_WINDOWS = 8
 MIN_WINDOWS = 200
 MIN_LOAD_RATIO = 1.5  # highest / lowest load
 MIN_DAYS, MIN_HOURS = 7, 5  # to resample
-MIN_JOBS = 5
 FREE_THREADS = 16  # of a service: so many blocked threads leave threads for others
 STEADY_RATIO = 1.5  # of the loads of adjacent windows
 RESTART_PAUSE = timedelta(minutes=10)  # in which clients reconnect
@@ -150,25 +149,6 @@ class Capacity:
         spread = _interval(self.replicates[:, 0] - busy, self.replicates[:, 1] - busy)
         value = self.limit.value - self.busy_load
         return Estimate(value if self.knee else max(0.0, value), *spread)
-
-
-@dataclass(frozen=True)
-class MoreJobs:
-    """How many more jobs of a kind a server carries in busy hours.
-
-    Args:
-        jobs: number of past jobs.
-        mean_load: mean of their mean loads while they ran.
-        median_load: median of these loads.
-        p90_load: 90 % quantile of these loads.
-        more: further jobs at a time; negative if the server is beyond its knee in busy hours.
-    """
-
-    jobs: int
-    mean_load: float
-    median_load: float
-    p90_load: float
-    more: Estimate
 
 
 @dataclass(frozen=True)
@@ -323,44 +303,6 @@ def capacity(windows: pl.DataFrame, restarts: Iterable[datetime] = ()) -> Capaci
         slow=slow,
         excluded=excluded,
         replicates=replicates,
-    )
-
-
-def more_jobs(server: Capacity, loads: Floats, days: Ints) -> MoreJobs | Refusal:
-    """Return how many more jobs of a kind a server carries until its knee, in busy hours.
-
-    The load of many jobs is their number x the mean load. The interval combines the replicates of
-    the server with resampled days of the jobs, or resampled jobs where days are few.
-
-    Args:
-        server: the capacity.
-        loads: shape (n,), mean load of each past job on this server while it ran.
-        days: shape (n,), number of the day of its start.
-
-    Source: docs/capacity.md.
-    """
-    if len(loads) < MIN_JOBS:
-        return Refusal(f"Too few past jobs with a known load: {len(loads)}, {MIN_JOBS} are needed.")
-    if not loads.any():
-        return Refusal("The past jobs had no load on this server.")
-    if not server.is_busy_load_seen:
-        return Refusal("The load of busy hours is above the highest steady load.")
-    names, unit = np.unique(days, return_inverse=True)
-    if len(names) < MIN_DAYS:
-        unit = np.arange(len(loads))
-    sums, counts = np.bincount(unit, loads), np.bincount(unit)
-    drawn = _draws(len(sums), len(server.replicates))
-    means = (drawn @ sums) / (drawn @ counts)
-    means = np.where(means > 0, means, np.nan)
-    busy = server.replicates[:, 2]
-    low, high = _interval(*((server.replicates[:, n] - busy) / means for n in (0, 1)))
-    value = (server.limit.value - server.busy_load) / loads.mean()
-    return MoreJobs(
-        jobs=len(loads),
-        mean_load=float(loads.mean()),
-        median_load=float(np.median(loads)),
-        p90_load=float(np.quantile(loads, 0.9)),
-        more=Estimate(float(value), low, high if server.knee else None),
     )
 
 

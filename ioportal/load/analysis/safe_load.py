@@ -5,13 +5,12 @@ Single windows and bursts do not count: the advice would follow every outlier.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ioportal.load.analysis.load_ramp import Interval, student_interval
+from ioportal.load.analysis.load_ramp import student_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,15 +25,6 @@ MIN_UNIT_WINDOWS = 3  # of a unit at a level of loads; others do not count
 MIN_UNITS = 3  # of a level
 WIDEST_RATIO = 1.5  # highest / lowest load of a level
 MAX_GAP_RATIO = 1.1  # of adjacent loads
-
-
-class End(StrEnum):
-    """The reason why no higher load is safe."""
-
-    HIGHEST = "highest load seen"
-    FEW = "too few windows at higher loads"
-    GAP = "loads in between are missing or rare"
-    SLOW = "latency at higher loads not shown to be low"
 
 
 @dataclass(frozen=True)
@@ -84,27 +74,15 @@ class SafeLoad:
 
     Args:
         load: as many windows and units as a level needs have this load or a higher safe one.
-        lowest: lowest load that is connected with it.
-        windows: number of windows from `lowest` to `load`.
+        windows: number of windows up to it that are connected with it.
         days: number of days with these windows.
-        latency: relative to that without load, at the level of `load`.
-        end: the reason why no higher load is safe.
-        next_load: lowest load beyond the gap; None: it does not end at a gap.
         highest_seen: highest steady load.
-        beyond: steady windows at loads above `MAX_GAP_RATIO` x `load`.
-        slow_beyond: number of these windows whose latency is at the limit or above.
     """
 
     load: float
-    lowest: float
     windows: int
     days: int
-    latency: Interval
-    end: End
-    next_load: float | None
     highest_seen: float
-    beyond: Windows = field(repr=False)
-    slow_beyond: int
 
 
 @dataclass(frozen=True)
@@ -129,13 +107,12 @@ def _levels(bins: Sequence[Windows]) -> list[_Level]:
     return levels
 
 
-def _connected_loads(levels: list[_Level]) -> tuple[float, float, float | None]:
-    """Return the lowest and highest load without a gap to the median load, and the next beyond."""
+def _connected_loads(levels: list[_Level]) -> tuple[float, float]:
+    """Return the lowest and highest load without a gap to the median load."""
     loads = np.sort(np.concatenate([level.windows.load for level in levels]))
     run = np.append(0, np.cumsum(loads[1:] > MAX_GAP_RATIO * loads[:-1]))
-    usual = run[len(run) // 2]
-    connected, beyond = loads[run == usual], loads[run > usual]
-    return float(connected[0]), float(connected[-1]), float(beyond[0]) if len(beyond) else None
+    connected = loads[run == run[len(run) // 2]]
+    return float(connected[0]), float(connected[-1])
 
 
 def safe_load(
@@ -167,9 +144,8 @@ def safe_load(
     levels = _levels(bins)
     if not levels:
         return None
-    lowest, highest, next_load = _connected_loads(levels)
-    end = End.GAP if next_load else End.FEW
-    accepted: list[tuple[Windows, Interval]] = []
+    lowest, highest = _connected_loads(levels)
+    accepted: list[Windows] = []
     for level in levels:
         loads = level.windows.load
         connected = level.windows[(loads >= lowest) & (loads <= highest)]
@@ -178,30 +154,14 @@ def safe_load(
         # Of the highest bin: the latency of the others is not higher.
         resampled = np.fmax.reduce(replicates[:, level.bins], axis=1)
         value = float(latency[level.bins][-1])
-        interval = student_interval(value, resampled, level.windows.units)
-        if interval.high >= limit:
-            end = End.SLOW
+        if student_interval(value, resampled, level.windows.units).high >= limit:
             break
-        accepted.append((connected, interval))
+        accepted.append(connected)
     if not accepted:
         return None
-    windows = Windows.joined([connected for connected, _ in accepted])
+    windows = Windows.joined(accepted)
     load = min(windows.supported_load or 0.0, most)
     windows = windows[windows.load <= load]
     if not len(windows.load):
         return None
-    beyond = steady[steady.load > MAX_GAP_RATIO * load]
-    if end is End.FEW and not len(beyond.load):
-        end = End.HIGHEST
-    return SafeLoad(
-        load=load,
-        lowest=lowest,
-        windows=len(windows.load),
-        days=windows.days,
-        latency=[interval for part, interval in accepted if part.load.min() <= load][-1],
-        end=end,
-        next_load=next_load if end is End.GAP else None,
-        highest_seen=float(steady.load.max()),
-        beyond=beyond,
-        slow_beyond=int((beyond.factor >= limit).sum()),
-    )
+    return SafeLoad(load, len(windows.load), windows.days, float(steady.load.max()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from ioportal.core.visible_text import storable, visible_text
@@ -14,8 +14,6 @@ from ioportal.load import job_exports
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED
 from ioportal.web.common.requests import parameter
-from ioportal.web.common.staff_only import staff_only
-from ioportal.web.jobs.job_kind import JobKind
 from ioportal.web.jobs.job_list import JobList
 from ioportal.web.jobs.page import JobPage
 
@@ -65,16 +63,6 @@ def job(request: UserRequest, pk: int) -> HttpResponseBase:
     if exports.requested_format(request):
         return exports.json_response(page.facts)
     return render(request, "jobs/detail.html", {"section": "jobs", "page": page})
-
-
-@require_safe
-@staff_only
-def capacity(request: UserRequest, pk: int) -> HttpResponse:
-    """Show how many more jobs like one fit on its metadata server, or list its servers."""
-    kind = JobKind.of_job(get_object_or_404(Job.objects.visible_to(request.user), pk=pk))
-    if len(kind.servers) == 1:
-        return redirect(kind.address(kind.servers[0]))
-    return render(request, "jobs/capacity.html", {"section": "jobs", "kind": kind})
 
 
 @require_safe

@@ -80,7 +80,7 @@ def chart(request: UserRequest, name: str, chart: str) -> HttpResponseBase:
 @staff_only
 @exports.accept("csv", "json")
 def capacity(request: UserRequest, name: str) -> HttpResponseBase:
-    """Show how much load a metadata server carries, and how many more jobs of a kind."""
+    """Show how much load a metadata server carries, and how much is left."""
     page = _capacity_page(request, name)
     if exports.requested_format(request):
         if page.errors:
@@ -106,8 +106,7 @@ def capacity_chart(request: UserRequest, name: str, chart: str) -> HttpResponseB
 def _capacity_page(request: UserRequest, name: str) -> CapacityPage:
     servers = Server.objects.select_related("filesystem").filter(kind=Server.Kind.MDS)
     server = get_object_or_404(servers, name=storable(name))
-    kind = (parameter(request, "user"), parameter(request, "application"))
-    return CapacityPage(server, request.GET, *kind)
+    return CapacityPage(server, request.GET)
 
 
 def _page(request: UserRequest, name: str) -> ServerPage:

@@ -53,7 +53,6 @@ MODEL = [
     *("claimed_s", "format"),
 ]
 COMPARISON = ["arm", "control", "covariate", "margin", "metric", "mitigation", "format"]
-CAPACITY = ["method", "user", "name"]
 LIST = ["sort", "columns", "page", "format"]
 PAGES = {  # and their parameters
     "/": ["hours"],
@@ -113,7 +112,6 @@ PAGES = {  # and their parameters
     "/flags/{flag}/similar-jobs/": ["format"],
     "/jobs/": [*JOB_FILTERS, *LIST],
     "/jobs/{job}/": ["start", "end", "launch", "format"],
-    "/jobs/{job}/capacity/": [],
     "/jobs/{job}/rpcs/": ["launch", *RANGE],
     "/jobs/{job}/similar-jobs/": ["format"],
     "/jobs/{job}/panda/": ["format"],
@@ -143,8 +141,8 @@ PAGES = {  # and their parameters
     "/rules/metadata-operations/back-tests/{test}/": ["page", "format"],
     "/servers/": ["format"],
     "/servers/mds1/": ["service", *RANGE],
-    "/servers/mds1/capacity/": [*CAPACITY, *RANGE],
-    "/servers/mds1/capacity/charts/curve/": [*CAPACITY, *RANGE],
+    "/servers/mds1/capacity/": ["method", *RANGE],
+    "/servers/mds1/capacity/charts/curve/": ["method", *RANGE],
     "/servers/mds1/clients/": ["service", *RANGE],
     "/servers/mds1/charts/rpcs/": ["service", *RANGE],
     "/ingest/": [*SegmentFilter.base_filters, "page", "format"],

@@ -5,11 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from ioportal.jobs.models import Job, JobStatistics
-from ioportal.site.models import Cluster, Server, ServerVersion, Service, Target
-from ioportal.telemetry.models import IoTotal, RpcTenMinutes
+from ioportal.site.models import Server, ServerVersion, Target
+from ioportal.telemetry.models import IoTotal
 from simulator.capacity import LoadedServer, Scenario, knee_per_s
-from simulator.servers import mds
 from tests.web.reading import text_of, words_of
 from tests.web.servers.loaded_servers import BEGIN, ingest_reads, store_traces
 from tests.web.servers.test_servers import rows
@@ -19,7 +17,6 @@ pytestmark = pytest.mark.long
 STORMY = Scenario(seed=3, capacity_per_s=60_000, days=7, peak=0.6, storms=12, convoys=8)
 CALM = Scenario(seed=4, capacity_per_s=30_000, days=2, peak=0.25, convoys=6)
 COUNTED = Scenario(seed=7, capacity_per_s=20_000, days=1, peak=0.5, storms=8, convoys=2, restarts=1)
-DISPATCH_US = 16
 
 
 @pytest.fixture(scope="module")
@@ -84,21 +81,13 @@ def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):
     assert found["knee"] is None
     assert found["unconfirmed_knee"] is None
     assert 0.3 * knee_per_s(30_000) < found["highest_safe_load"] < knee_per_s(30_000)
-    assert 1 < found["safe_latency"] < found["safe_latency_high"] < 2
     assert found["verdict"].startswith("Highest steady load seen with normal latency: ")
-    assert (found["highest_load"] > 1.1 * found["highest_safe_load"]) == (
-        " were seen. The capacity itself is unknown." in found["verdict"]
-    )
-    assert " Loads up to" not in found["verdict"]
-    assert "(95 % of 48 hours with data have less)" in found["verdict"]
+    assert "95 % of 48 hours with data have less" in page
     assert "Capacity in rules 5,000 requests/s (assumed; register capacity_per_s)" in page
     assert found["capacity_in_rules_per_s"] == 5_000
     assert found["verdict"] in page
-    assert found["evidence"].startswith(
-        f"{found['safe_windows']:,} windows on 2 days cover the loads"
-    )
-    assert "No knee was found." in found["evidence"]
-    assert found["evidence"] in page
+    assert f"{found['safe_windows']:,} windows on 2 days up to it" in page
+    assert "Knee not found" in page
 
 
 def test_only_data_since_the_latest_upgrade_counts(as_staff, capacity, servers):
@@ -109,64 +98,6 @@ def test_only_data_since_the_latest_upgrade_counts(as_staff, capacity, servers):
 
     assert capacity("mds2")["verdict"].startswith("Too few windows")
     assert "Only data since the upgrade to 2.16.1 is used" in page
-
-
-def past_jobs(**statistics):
-    cluster = Cluster.objects.get(name="anvil")
-    jobs = [
-        Job.objects.create(
-            cluster=cluster, batch_id=f"{n}", owner="alice", name=f"relax_{n}", node_count=4,
-            submitted_at=start, started_at=start, ended_at=start + timedelta(minutes=10),
-            state=Job.State.COMPLETED,
-        )
-        for n in range(6)
-        for start in [BEGIN + timedelta(hours=1 + 2 * n)]
-    ]  # fmt: skip
-    for job in jobs:
-        JobStatistics.objects.create(
-            job=job, computed_at=job.ended_at, quality=JobStatistics.Quality.GOOD, **statistics
-        )
-    return jobs
-
-
-def test_more_jobs_of_a_kind_by_their_traced_load(as_staff, capacity, servers):
-    for job in past_jobs(metadata_rpcs=60_000, metadata_rpc_rate=100.0):  # traced for 600 s
-        RpcTenMinutes.objects.create(
-            start=job.started_at, server_id=servers["mds2"].pk, kind=1, job_id=job.pk,
-            source_job_id=0, nid_id=0, service_id=Service.objects.get(name="mdt").pk, opcode=101,
-            count=60_000, timed=60_000, service_us_sum=0, service_us_min=0, service_us_max=0,
-            queue_us_min=0, queue_us_max=0, total_us_sum=0,
-        )  # fmt: skip
-
-    found = capacity("mds2", user="alice", application="relax")
-    page = words_of(as_staff.get("/servers/mds2/capacity/?user=alice&application=relax"))
-
-    jobs = found["jobs"]
-    cost_us = mds.mean_us(mds.LDLM_ENQUEUE) + DISPATCH_US
-    assert jobs["mean_load"] == pytest.approx(100 * cost_us / found["cost_us"], rel=0.1)
-    assert jobs["more"] == pytest.approx(found["headroom"] / jobs["mean_load"])
-    assert jobs["more_low"] < jobs["more"] < jobs["more_high"]
-    assert f"{int(jobs['more']):,} more jobs of the kind “relax of alice”" in page
-
-
-def test_more_jobs_of_a_kind_by_their_counted_operations(capacity):
-    past_jobs(metadata_rate=50.0)
-
-    found = capacity("mds1", user="alice", application="relax")
-
-    assert found["jobs"]["mean_load"] == pytest.approx(100, rel=0.05)  # two requests each
-    assert "jobs" not in capacity("mds1", user="alice", application="other")
-
-
-def test_a_job_page_leads_to_the_capacity_for_more_like_it(as_staff, servers):
-    job, *_ = past_jobs(metadata_rate=50.0)
-
-    choice = words_of(as_staff.get(f"/jobs/{job.pk}/capacity/"))
-    link = "/servers/mds1/capacity/?user=alice&amp;application=relax"
-
-    assert "mds1 of lake mds2 of lake" in choice
-    assert link in text_of(as_staff.get(f"/jobs/{job.pk}/capacity/"))
-    assert f"/jobs/{job.pk}/capacity/" in text_of(as_staff.get(f"/jobs/{job.pk}/"))
 
 
 def test_charts_have_exports(as_staff, servers):
@@ -217,7 +148,5 @@ def test_only_staff_see_capacities(as_alice, servers):
 
 
 def test_the_page_uses_a_fixed_number_of_queries(as_staff, servers, django_assert_num_queries):
-    past_jobs(metadata_rate=50.0)
-
-    with django_assert_num_queries(24):
-        as_staff.get("/servers/mds1/capacity/?user=alice")
+    with django_assert_num_queries(20):
+        as_staff.get("/servers/mds1/capacity/")
