@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from django.db import transaction
-from django.utils import timezone
 
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.load import baselines, impact_estimates, job_groups, principal_windows, replays
@@ -22,7 +21,6 @@ from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
     AttributedSecond,
-    Coverage,
     DirtyImpact,
     ImpactWindow,
     Principal,
@@ -105,9 +103,7 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
 
 def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -> set[int]:
     """Store the impact in traced slow windows in [start, end); return jobs as `_store` does."""
-    traced_until = coverage.last_observed(Coverage.Source.RPC_TRACE, {server: timedelta(0)})
-    known_until = min(traced_until.get(server, end), timezone.now() - replays.DELAY)
-    found = replays.of_server(server, start, end, usual, known_until)
+    found = replays.of_server(server, start, end, usual, replays.known_until(server))
     measured = _store(*found.impact, server, is_estimated=False)
     return measured | _store(*found.partly_traced, server, is_estimated=True)
 

@@ -325,7 +325,8 @@ same rule.
    together, for example a project: then their waiting does not count.
 
 A queue is evaluated when it has drained: the requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its
-length after its end are known. A longer one is evaluated after {YOUNG_S:g} s. If more than
+length after its end are known. A longer one is evaluated after {YOUNG_S:g} s. Pages also show a
+queue that reaches the end of the trace, and say that no flag uses it. If more than
 {MOST_UNTRACED:.0%} of a queue was not traced, its impact is *estimated*. Minutes without a queue
 are evaluated like queues; there, requests wait as with random arrivals. *Blocked time* of a sender
 in a second is ``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``, if

@@ -36,7 +36,7 @@ LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS)
 class Analysis:
     """Load and impact by principal, RPC times, and slow intervals."""
 
-    source: str  # of the impact: measured, estimated or partly estimated
+    source: str  # of the impact: measured, estimated, partly estimated or unknown
     impact: Impact
     latency: pl.DataFrame  # columns of `load.analysis.impact.latency`
     slow: list[Slowdown]
@@ -72,9 +72,13 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     replayed = {server: replays.of_server(server, start, end, usual) for server in server_ids}
     impacts = _impacts(replayed, estimates)
     impact = impact_of(windows, baseline, members, impacts)
+    source = _source(measured, estimates, replayed.values())
+    if not all(replay.is_known for replay in replayed.values()):
+        impact = _without_zeros(impact)
+        source = source if impacts["impact_us"].sum() else "unknown"
     slow = _slowdowns(server_ids, start, end, usual, estimates)
     return Analysis(
-        _source(measured, estimates),
+        source,
         replace(impact, known_share=1.0) if windows.is_empty() else impact,
         latency_of(windows, baseline),
         slow,
@@ -137,10 +141,26 @@ def _estimates(
     return [estimate for estimate in estimates if not estimate.baseline.is_empty()]
 
 
-def _source(measured: pl.DataFrame, estimates: list[Estimate]) -> str:
-    if not estimates:
+def _source(measured: pl.DataFrame, estimates: list[Estimate], replayed: Collection[Replay]) -> str:
+    """Return how impact was computed. Queues with long gaps in the trace are estimated."""
+    partly, wholly = (
+        any(not impacts.impacts.is_empty() for impacts in each)
+        for each in zip(
+            *((replay.partly_traced, replay.impact) for replay in replayed), strict=True
+        )
+    )
+    if not estimates and not partly:
         return "measured"
-    return "estimated" if measured.is_empty() else "partly estimated"
+    is_measured = wholly or not (partly or measured.is_empty())
+    return "partly estimated" if is_measured else "estimated"
+
+
+def _without_zeros(impact: Impact) -> Impact:
+    """Return impact of which some is unknown: where no other was found, it is unknown, not 0."""
+    known = pl.when(pl.col("impact_s") > 0).then("impact_s")
+    frames = (impact.principals, impact.groups)
+    principals, groups = (frame.with_columns(impact_s=known) for frame in frames)
+    return replace(impact, principals=principals, groups=groups)
 
 
 def analyse_incident(incident: Incident) -> Analysis | None:

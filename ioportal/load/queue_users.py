@@ -51,7 +51,7 @@ def is_hidden(parts: pl.DataFrame, amount: str) -> bool:
 
 
 def waiting_users(queue: Queue, group: tuple[str, str], *, exact: bool = False) -> int | None:
-    """Return how many users waited of whom a group's impact is; None: none, or not to be shown.
+    """Return how many users waited because of a group; None: none, or not to be shown.
 
     Args:
         queue: a queue.

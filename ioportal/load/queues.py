@@ -50,6 +50,7 @@ class Queue(NamedTuple):
         start: start of its first second.
         end: when the last request had waited.
         capacity: work that the server does in a second.
+        is_traced: whether most of it was traced; otherwise impact is an estimate.
         groups: columns of `load.analysis.replay.impact.QUEUES`.
         parts: columns of `PARTS`.
         by_group: by kind and key of the groups.
@@ -58,6 +59,7 @@ class Queue(NamedTuple):
     start: datetime
     end: datetime
     capacity: Plateau
+    is_traced: bool
     groups: pl.DataFrame
     parts: pl.DataFrame
     by_group: dict[tuple[str, str], GroupSeconds]
@@ -134,6 +136,7 @@ def _queue(again: Served, part: QueueHarms) -> Queue:
         time_of(requested, queue.first),
         time_of(requested, drained(requested, queue)),
         again.capacity,
+        part.is_traced,
         groups,
         parts.filter(pl.any_horizontal(pl.col(*amounts) > 0)),
         {

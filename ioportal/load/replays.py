@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
+from django.utils import timezone
 
 from collectors.lustre.rpc_seconds import SLICE_S
 from ioportal.load import baselines, demand, principal_windows
@@ -18,10 +19,10 @@ from ioportal.load.analysis.replay.server import at_capacity
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW
 from ioportal.telemetry import coverage, levels
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import AttributedSecond
+from ioportal.telemetry.models import AttributedSecond, Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from ioportal.load.analysis.replay.harm import Queue
@@ -78,12 +79,14 @@ class Replay(NamedTuple):
         partly_traced: the same in queues of which much was not traced.
         queues: columns of `load.analysis.replay.impact.QUEUES`.
         parts: columns of `load.analysis.replay.impact.PARTS`.
+        is_known: whether the capacity of the server is known; else impact is not.
     """
 
     impact: Impacts
     partly_traced: Impacts
     queues: pl.DataFrame
     parts: pl.DataFrame
+    is_known: bool
 
 
 def of_server(
@@ -95,13 +98,19 @@ def of_server(
 ) -> Replay:
     """Return the impact in the slow windows of a traced server that start in [start, end).
 
-    Args: see `served`.
+    Args:
+        server_id: see `served`.
+        start: see `served`.
+        end: see `served`.
+        usual: see `served`.
+        until: up to when the demand is known; None: it is complete.
     """
+    slow = baselines.slowdowns([server_id], start, end, usual, EVERY_SLOW_WINDOW)
+    capacity = demand.capacity(server_id, end, usual) if slow else None
     schemas = (replay.IMPACTS, replay.IMPACTS, MEMBERS, replay.QUEUES, replay.PARTS)
     found = [tuple(pl.DataFrame(schema=schema) for schema in schemas)]
-    for again in served(server_id, start, end, usual, until=until):
-        slow = again.slow
-        is_slow = pl.col("start").is_between(slow.start, slow.end, closed="left")
+    for again in _served(server_id, slow, capacity, usual, until=until):
+        is_slow = pl.col("start").is_between(again.slow.start, again.slow.end, closed="left")
         impacts, partly = (
             replay.by_window(again.demand, [p for p in again.parts if p.is_traced is whole]).filter(
                 is_slow
@@ -120,6 +129,7 @@ def of_server(
         Impacts(partly, members),
         queues.unique(["start", "kind", "key"], keep="first", maintain_order=True),
         parts.unique(["start", "principal"], keep="first", maintain_order=True),
+        is_known=not slow or capacity is not None,
     )
 
 
@@ -129,21 +139,31 @@ def served(
     end: datetime,
     usual: pl.DataFrame,
     *,
-    until: datetime | None = None,
     at: datetime | None = None,
 ) -> Iterator[Served]:
-    """Yield the slow intervals of a traced server, served again.
+    """Return the slow intervals of a traced server, served again.
 
     Args:
         server_id: a metadata server.
         start: start of the first window. Queues that reach beyond are served completely.
         end: end of the last window.
         usual: baselines of the server: columns of `load.analysis.impact.BASELINES`.
-        until: up to when the demand is known; None: it is complete.
         at: a time of the only queues that are wanted; None: all are.
     """
-    slowdowns = baselines.slowdowns([server_id], start, end, usual, EVERY_SLOW_WINDOW)
-    capacity = demand.capacity(server_id, end, usual) if slowdowns else None
+    slow = baselines.slowdowns([server_id], start, end, usual, EVERY_SLOW_WINDOW)
+    capacity = demand.capacity(server_id, end, usual) if slow else None
+    return _served(server_id, slow, capacity, usual, at=at)
+
+
+def _served(
+    server_id: int,
+    slowdowns: Iterable[Slowdown],
+    capacity: Plateau | None,
+    usual: pl.DataFrame,
+    *,
+    until: datetime | None = None,
+    at: datetime | None = None,
+) -> Iterator[Served]:
     if capacity is None:
         return
     for slow in slowdowns:
@@ -162,6 +182,13 @@ def served(
         untraced = coverage.gaps(traced, traced[0].start, traced[-1].end) if traced else []
         parts = replay.queue_harms(requested, members, capacity.value, until, untraced)
         yield Served(slow, requested, members, capacity, parts)
+
+
+def known_until(server_id: int) -> datetime:
+    """Return up to when the demand on a traced server is known."""
+    traced = coverage.last_observed(Coverage.Source.RPC_TRACE, {server_id: timedelta(0)})
+    latest = timezone.now() - DELAY
+    return min(traced.get(server_id, latest), latest)
 
 
 def whole_queues(server_id: int, start: datetime, end: datetime) -> Interval:

@@ -174,7 +174,7 @@ class ImpactAnalysis:
 
     @property
     def source(self) -> str:
-        """How impact was computed; "unknown": there is no baseline."""
+        """How impact was computed; "unknown": there is no baseline, or no capacity."""
         if self._result is None:
             return ""
         return self._result.source if self.has_baseline else "unknown"
@@ -254,21 +254,11 @@ class ImpactAnalysis:
                 for principal, row in self._rows[:_LISTED]
             ]
         own = [
-            PrincipalImpact(self._names[principal], **self._relative(row))
+            PrincipalImpact(self._names[principal], **_relative(row))
             for principal, row in self._rows
             if principal in self._names
         ]
         return [*own[:_LISTED], self._others] if self.shows_others else own[:_LISTED]
-
-    def _relative(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return an own row without others' work and waiting."""
-        is_visible = {
-            "share": not self._hidden["share"],
-            "impact_s": self.shows_others and not self._hidden["suffered_s"],
-        }
-        return row | {
-            name: _coarse(row[name]) if shown else None for name, shown in is_visible.items()
-        }
 
     @property
     def _others(self) -> PrincipalImpact:
@@ -383,7 +373,7 @@ class ImpactAnalysis:
                 row["share"],
             )
             for row in rows[:_LISTED]
-            if row["impact_s"] >= _MIN_IMPACT_S
+            if (row["impact_s"] or 0) >= _MIN_IMPACT_S
         ]
 
     @cached_property
@@ -418,6 +408,11 @@ class ImpactAnalysis:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of its exports."""
         return (row.values for row in self.principals)
+
+
+def _relative(row: dict[str, Any]) -> dict[str, Any]:
+    """Return an own row in which figures that others are a part of are rounded."""
+    return row | {name: _coarse(row[name]) for name in ("share", "impact_s")}
 
 
 def _coarse(value: float | None) -> Any:

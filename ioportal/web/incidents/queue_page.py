@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange, moment
 from ioportal.core.timelines import Steps
 from ioportal.jobs.analysis.populations import coarsened, hidden_sums
-from ioportal.load import queue_links, queue_users
+from ioportal.load import queue_links, queue_users, replays
+from ioportal.load.analysis.replay import harm
 from ioportal.load.analysis.replay.impact import DEFINITION
 from ioportal.load.analysis.replay.seconds import SECONDS
 from ioportal.load.step_charts import StepsChart
@@ -113,6 +115,18 @@ class QueuePage:
     def alone(self) -> bool:
         """Whether impact is what the group alone adds, because others block the server, too."""
         return self._selected.alone
+
+    @property
+    def source(self) -> str:
+        """How impact was computed, as in flags."""
+        return "measured" if self.queue.is_traced else "estimated"
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether the trace ends before the queue is known to have drained: no flag uses it."""
+        known = (replays.known_until(self.server.pk) - self.queue.start) // timedelta(seconds=1)
+        queue = harm.Queue(0, self._selected.seconds.height, has_backlog=True)
+        return harm.is_open(queue, known, 1.0)
 
     @cached_property
     def hides_seconds(self) -> bool:
@@ -223,7 +237,9 @@ class QueuePage:
             "simulated": self.simulated,
             "filesystem": self.filesystem.name,
             **self.row.facts,
+            "impact": self.source,
             "impact_is": "alone" if self.alone else "without",
+            "is_evaluated": not self.is_open,
             "capacity_s": self.capacity.value,
             "capacity_low_s": self.capacity.low,
             "capacity_high_s": self.capacity.high,

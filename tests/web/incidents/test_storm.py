@@ -1,5 +1,6 @@
 """Impact analysis of a storm: a queue of single requests, with and without the storm's."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from ioportal.load import incidents
 from ioportal.load.models import Incident
 from ioportal.site.models import Server
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import Principal
+from ioportal.telemetry.models import Coverage, Principal
 from tests import by_hand, served
 from tests.logs import at
 from tests.web.reading import csv_of, json_of, words_of
@@ -170,6 +171,49 @@ def test_nothing_is_computed_for_groups_of_others_nor_twice_for_almost_the_same_
         assert computed(as_alice, at=(start + time).isoformat()) == 1
 
 
+@pytest.mark.parametrize(
+    ("traced", "impact", "is_evaluated", "notice"),
+    [
+        pytest.param([("12:00", "13:00")], "measured", True, [], id="complete"),
+        pytest.param(
+            [("12:00", "12:20:10"), ("12:20:30", "13:00")],
+            "estimated",
+            True,
+            ["The trace of this queue has long gaps"],
+            id="with a gap",
+        ),
+        pytest.param(
+            [("12:00", "12:20:46")],
+            "measured",
+            False,
+            ["The trace ends before this queue"],
+            id="at the end of the trace",
+        ),
+    ],
+)
+def test_a_queue_of_which_requests_are_unknown_is_marked(
+    queues, as_staff, traced, impact, is_evaluated, notice
+):
+    server = Server.objects.get(name="mds1")
+    of_server = Coverage.objects.filter(source="rpctrace", source_id=server.pk)
+    segment = of_server.first().segment_id
+    of_server.delete()
+    for start, end in traced:
+        span = {"start": at(start), "end": at(end), "segment_id": segment}
+        Coverage.objects.create(source="rpctrace", source_id=server.pk, **span)
+
+    about = json_of(queues(served.CROWDED, format="json"))
+
+    assert (about["impact"], about["is_evaluated"]) == (impact, is_evaluated)
+    words = words_of(queues(served.CROWDED))
+    found = re.findall(
+        "The trace of this queue has long gaps|The trace ends before this queue", words
+    )
+    assert found == notice
+    span = "start=2017-07-05T12:19Z&end=2017-07-05T12:22Z"
+    assert json_of(as_staff.get(f"/incidents/impact/?{span}&format=json"))["impact"] == impact
+
+
 def test_an_incident_lists_its_queues_to_the_users_who_caused_them(as_alice, as_charlie, as_staff):
     start = at(served.CROWDED)
     storm = Incident.objects.create(
@@ -182,6 +226,11 @@ def test_an_incident_lists_its_queues_to_the_users_who_caused_them(as_alice, as_
             for client in (as_staff, as_alice, as_charlie)
         ]
 
+    exact, mine = (
+        json_of(client.get(f"/incidents/{storm.pk}/?format=json"))["rows"][0]
+        for client in (as_staff, as_alice)
+    )
+    assert (mine["impact_s"], mine["share"]) == (coarse(exact["impact_s"]), coarse(exact["share"]))
     of_staff, of_alice, of_charlie = before = listed()
     assert [row["name"] for row in (*of_staff, *of_alice)] == ["77 alice", "alice"]
     assert of_alice[0]["impact_s"] == coarse(of_staff[0]["impact_s"])

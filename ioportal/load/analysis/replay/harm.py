@@ -185,14 +185,17 @@ def by_queue(
     per_step_s = capacity_s * demand.width_s
     flow = wished(demand, capacity_s)
     owner = np.unique(np.array(owners), return_inverse=True)[1]
-    young = YOUNG_S / demand.width_s
     for queue in queues(flow, per_step_s, demand.width_s):
-        length = queue.end - queue.first
-        margin = OPEN_S / demand.width_s + OPEN_SHARE * length
-        is_open = known_steps is not None and queue.end + margin > known_steps
-        if is_open and queue.has_backlog and length < young:
+        if known_steps is not None and is_open(queue, known_steps, demand.width_s):
             continue
         yield queue, _of_queue(demand, flow, queue, groups, owner=owner, capacity_s=per_step_s)
+
+
+def is_open(queue: Queue, known_steps: int, width_s: float) -> bool:
+    """Return whether a queue is not evaluated: it may not have drained, and is young."""
+    length = queue.end - queue.first
+    margin = OPEN_S / width_s + OPEN_SHARE * length
+    return queue.has_backlog and length < YOUNG_S / width_s and queue.end + margin > known_steps
 
 
 def _heavy(members: Bools, work_s: Floats) -> Bools:
