@@ -406,8 +406,9 @@ the five minutes before the end of the evaluated data, with its worst episode th
 five minutes, and the job that causes at least 80 % of its impact; episodes are followed for a day
 back. *Evaluated until* is the end of the data that these figures include: windows that await
 attribution or evaluation come later. Older than two minutes, they leave the state unknown. The
-ratio of the latest 30 s is shown too. The factor of a [slow interval](#slow-intervals)
-is of all RPCs, the cause's own included.
+ratio of the latest 30 s is shown too. The *worst queue* of an episode is the one with its largest
+impact: the linked page shows its own interval and impact. The factor of a
+[slow interval](#slow-intervals) is of all RPCs, the cause's own included.
 
 ### Impact in words
 

@@ -41,8 +41,8 @@ IMPACT = Rule(
     title="Slows down other jobs",
     meaning=(
         "While the job kept a metadata server busy, RPCs of other users took much longer than "
-        "usual. The impact is how much longer these users waited in total because of the job. On "
-        "a server with few other users, even a storm causes little waiting."
+        "usual. The impact is their total extra wait because of the job. On a server with few "
+        "other users, even a storm causes little extra wait."
     ),
     subject=Subject.JOB,
     source=Source.IMPACT,

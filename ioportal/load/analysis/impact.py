@@ -69,9 +69,9 @@ class Impact:
 
     Both frames have a row for each, highest impact first: rpcs (timed), service_s (service time),
     share (of all work), impact_s (extra wait of others because of it) and suffered_s (its own
-    extra waiting). `principals` has the column principal, `groups` the columns kind (of `GROUPS`)
-    and key. `known_share` is the share of timed RPCs with a known baseline, `waited_s` the extra
-    waiting of all.
+    wait above usual). `principals` has the column principal, `groups` the columns kind (of
+    `GROUPS`) and key. `known_share` is the share of timed RPCs with a known baseline, `waited_s`
+    the wait above usual of all.
     """
 
     principals: pl.DataFrame
@@ -171,7 +171,7 @@ def requests(
 
 
 def latency(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
-    """Return actual and usual times of each kind of RPC, largest extra waiting first.
+    """Return actual and usual times of each kind of RPC, longest wait above usual first.
 
     Args:
         windows: columns of `WINDOWS`.

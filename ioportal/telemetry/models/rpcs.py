@@ -281,7 +281,7 @@ class ImpactWindow(models.Model):
     kind = models.SmallIntegerField()  # `Principal` or `JobGroup.Kind`
     principal_id = models.BigIntegerField()
     impact_us = models.BigIntegerField()
-    # The extra waiting of pings and of requests outside jobs; null: part of the impact.
+    # The extra wait of pings and of requests outside jobs; null: part of the impact.
     outside_us = models.BigIntegerField(null=True)
     work_us = models.BigIntegerField()  # of the principal, while the window's RPCs waited
     all_work_us = models.BigIntegerField()

@@ -55,6 +55,10 @@ def test_mail_and_pages_name_the_queue_its_cause_and_who_waited(
     for text in (*bodies, words_of(as_alice.get(f"/cases/{flag.case_id}/"))):
         assert request in text
 
+    assert "Slows down other jobs (abuse): job 77 of user alice" in pages[0]  # for tickets
+    assert "The data of this flag (rpctrace, or mds_stats and job_stats) is good." in pages[1]
+    assert "Threshold reached: 2017-07-05 12:10:10 UTC; data until " in bodies[0]
+
     queue, same = (
         re.search(r'href="(/incidents/impact/mds1/queue/[^"]*)"', text_of(as_staff.get(page)))[1]
         for page in places(flag)
