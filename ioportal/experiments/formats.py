@@ -184,33 +184,32 @@ class SystemCallsLoader(_MeasurementsLoader):
         self.segment.records += calls.height
 
 
-class ProcessSamplesLoader(_MeasurementsLoader):
+class RowsLoader(_MeasurementsLoader):
+    """Rows that are stored as they are read."""
+
+    texts: tuple[str, ...] = ()  # columns of names
+
+    def store(self, parsed: Parsed) -> None:
+        """Append the rows."""
+        names = [name_ids.storable(pl.col(name), _NAME_CHARACTERS) for name in self.texts]
+        self.append(self.stored_in[0], parsed.table.drop("line").with_columns(names))
+        self.segment.records += parsed.table.height
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+
+class ProcessSamplesLoader(RowsLoader):
     """Samples of the processes of a run."""
 
     stored_in = (ProcessSample,)
 
-    def store(self, parsed: Parsed) -> None:
-        """Append the samples."""
-        self.append(ProcessSample, parsed.table.drop("line"))
-        self.segment.records += parsed.table.height
 
-    def finish(self) -> None:
-        """Nothing is left to do."""
-
-
-class PairTransfersLoader(_MeasurementsLoader):
+class PairTransfersLoader(RowsLoader):
     """Transfers between clients and storage targets."""
 
     stored_in = (PairTransfer,)
-
-    def store(self, parsed: Parsed) -> None:
-        """Append the transfers."""
-        names = name_ids.storable(pl.col("client", "target"), _NAME_CHARACTERS)
-        self.append(PairTransfer, parsed.table.drop("line").with_columns(names))
-        self.segment.records += parsed.table.height
-
-    def finish(self) -> None:
-        """Nothing is left to do."""
+    texts = ("client", "target")
 
 
 def register() -> None:

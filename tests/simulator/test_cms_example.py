@@ -93,6 +93,8 @@ def test_the_arms_differ_as_in_the_published_tests(arms):
     assert figures["read_bytes"].ratios[1] > 1.2
     assert figures["cache_hit_share"].values[1] == pytest.approx(0.933, abs=0.005)
     assert figures["wall_s"].ratios[1] < 1
-    codes = {each.code for each in observations(timings)}
-    assert {"reads-and-bytes", "equal-cpu", "wasted-bytes", "implausible-throughput"} <= codes
-    assert "unknown-events" not in codes
+    assert figures["wasted_bytes"].values[2] > 0
+    found = " ".join(observations(timings))
+    assert "CPU times agree" in found
+    assert "plausible for one slot" in found
+    assert "number of events is not" not in found

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     Floats: TypeAlias = npt.NDArray[np.float64]
 
 MIN_CORRELATED = 10  # runs
-_MEDIAN = 0.5
 _EDGE = (1 + CONFIDENCE) / 2
 _ALL = "all"
 _OTHER = "\N{EN DASH}"  # value of a label that a run lacks
@@ -38,8 +37,8 @@ _OTHER = "\N{EN DASH}"  # value of a label that a run lacks
 class Cell:
     """Runs with one value of each of two labels.
 
-    `mean` and `median` are None without figures; their bounds are equal to the value with too few
-    runs for an interval.
+    `mean` is None without figures; its bounds are equal to it with one run. `quantiles` are the
+    values at 0 %, 1 %, ..., 100 % of the runs; none without figures.
     """
 
     row: str
@@ -49,7 +48,7 @@ class Cell:
     failed: int
     hung: int
     mean: Interval | None
-    median: Interval | None
+    quantiles: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -79,8 +78,8 @@ class Matrix:
 def matrix(runs: pl.DataFrame, metric: str, rows: str, columns: str) -> Matrix:
     """Summarise a metric by two labels.
 
-    The interval of a mean is Student's; of a median it is that of the order statistics (binomial).
-    Contrasts are Welch's intervals of the difference of means to the first cell with enough runs.
+    The interval of a mean is Student's. Contrasts are Welch's intervals of the difference of
+    means to the first cell with enough runs.
 
     Args:
         runs: see `run_frame.run_frame`.
@@ -137,7 +136,9 @@ def _cell(key: tuple[str, str], runs: pl.DataFrame, values: Floats) -> Cell:
         failed=failed,
         hung=hung,
         mean=mean_interval(values),
-        median=median_interval(values),
+        quantiles=tuple(np.quantile(values, np.linspace(0, 1, SHARES)).tolist())
+        if values.size
+        else (),
     )
 
 
@@ -150,22 +151,6 @@ def mean_interval(values: Floats) -> Interval | None:
         return Interval(mean, mean, mean)
     error = float(scipy.stats.t.ppf(_EDGE, count - 1) * values.std(ddof=1) / count**0.5)
     return Interval(mean, mean - error, mean + error)
-
-
-def median_interval(values: Floats) -> Interval | None:
-    """Return the median with the interval of its order statistics; None without values.
-
-    With fewer than 6 values, not even the whole range is a 95 % interval: it is returned.
-    """
-    if not values.size:
-        return None
-    ordered = np.sort(values)
-    outside = max(
-        int(scipy.stats.binom.ppf(1 - _EDGE, values.size, _MEDIAN)) - 1, 0
-    )  # at either end
-    return Interval(
-        float(np.median(values)), float(ordered[outside]), float(ordered[values.size - 1 - outside])
-    )
 
 
 def _contrasts(
@@ -196,27 +181,6 @@ def difference_of_means(values: Floats, reference: Floats) -> tuple[Interval, fl
     test = scipy.stats.ttest_ind(values, reference, equal_var=False)
     low, high = test.confidence_interval(CONFIDENCE)
     return Interval(difference, float(low), float(high)), float(test.pvalue)
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """The values of a group of runs: at 0 %, 1 %, ..., 100 %, and their mean."""
-
-    name: str
-    count: int
-    quantiles: tuple[float, ...]
-    mean: float | None
-
-
-def distributions(runs: pl.DataFrame, metric: str, label: str = ARM) -> list[Distribution]:
-    """Return the distribution of a metric for each value of a label, in order of the first run."""
-    known = usable(runs, metric).select(group=label_values(label), value=pl.col(metric))
-    drawn = []
-    for (name,), part in known.group_by("group", maintain_order=True):
-        values = part["value"].to_numpy()
-        quantiles = np.quantile(values, np.linspace(0, 1, SHARES)).tolist()
-        drawn.append(Distribution(str(name), values.size, tuple(quantiles), float(values.mean())))
-    return drawn
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 MAX_BINS = 5  # of distances
 MIN_BURSTS = 8  # of a correlation
 MOST_CELLS = 60  # rows or columns of the heat map
-HOT = 2.0  # a hot target has this many times the mean bytes
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -124,11 +123,6 @@ class Imbalance:
     targets: pl.DataFrame
     gini: float
     top_share: float
-
-    @property
-    def hot(self) -> pl.DataFrame:
-        """Targets with at least `HOT` times the mean bytes."""
-        return self.targets.filter(pl.col("relative") >= HOT)
 
 
 def imbalance(transfers: pl.DataFrame, slow: float) -> Imbalance | None:

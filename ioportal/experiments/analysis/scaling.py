@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
+from ioportal.experiments.analysis.efficiency import mean_interval
+from ioportal.jobs.analysis.comparison.results import CONFIDENCE
+
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     import numpy.typing as npt
 
+    from ioportal.load.analysis.load_ramp import Interval
+
     Floats: TypeAlias = npt.NDArray[np.float64]
     Bools: TypeAlias = npt.NDArray[np.bool_]
 
-CONFIDENCE = 0.95
 MIN_SCALES = 3
 MIN_SPAN = 2.0  # largest / smallest scale
 OUTLYING = 4.0  # robust standard deviations of log values around the median of their scale
@@ -34,14 +38,12 @@ _SURE = 1 - CONFIDENCE
 
 @dataclass(frozen=True)
 class Level:
-    """The values at one scale, outliers included; `low` and `high` are None for a single value."""
+    """The values at one scale, outliers included; see `efficiency.mean_interval`."""
 
     scale: float
     count: int
-    mean: float
+    mean: Interval
     median: float
-    low: float | None  # of the 95 % interval of the mean (Student)
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,11 @@ def scaling(scales: Floats, values: Floats) -> Scaling:
     if scales.size and min(scales.min(), values.min()) <= 0:
         raise ValueError("Scales and values must be above 0.")
     is_outlier = outliers(scales, np.log(values))
-    levels = tuple(_level(scale, values[scales == scale]) for scale in np.unique(scales).tolist())
+    levels = tuple(
+        Level(scale, own.size, mean, float(np.median(own)))
+        for scale in np.unique(scales).tolist()
+        if (mean := mean_interval(own := values[scales == scale]))
+    )
     positions = tuple(np.flatnonzero(is_outlier).tolist())
     refusal = _refusal(scales[~is_outlier])
     if refusal:
@@ -123,15 +129,6 @@ def scaling(scales: Floats, values: Floats) -> Scaling:
         reason = "The values do not change with the scale more than their repetitions differ."
         return Scaling(levels, positions, None, reason)
     return Scaling(levels, positions, profile.growth())
-
-
-def _level(scale: float, values: Floats) -> Level:
-    mean, count = float(values.mean()), values.size
-    low = high = None
-    if count > 1:
-        error = scipy.stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * values.std(ddof=1) / count**0.5
-        low, high = float(mean - error), float(mean + error)
-    return Level(scale, count, mean, float(np.median(values)), low, high)
 
 
 def outliers(scales: Floats, logs: Floats) -> Bools:

@@ -270,13 +270,9 @@ def saving(look_ups: pl.DataFrame, found: Searches, area: str) -> Saving:
     blocked: list[Entry] = []
     for row in large.iter_rows(named=True):
         lost = owners.lost_without(row["entry"])
-        entry = Entry(
-            row["entry"],
-            row["wasted"],
-            tuple(row["variables"] or ()),
-            len(lost),
-            tuple(lost[:NAMES_SHOWN]),
-        )
+        variables = tuple(row["variables"] or ())
+        examples = tuple(lost[:NAMES_SHOWN])
+        entry = Entry(row["entry"], row["wasted"], variables, len(lost), examples)
         if lost:
             blocked.append(entry)
         elif len(removed) < MAX_PROPOSED:
@@ -348,15 +344,14 @@ def chain(found: Searches, name: str) -> pl.DataFrame:
     """Return the look-ups of a name by entry, in the order of the first attempt.
 
     Returns:
-        `entry`, `area`, `failed`, `found` (look-ups), `duration_s`, `first_line`.
+        `entry`, `failed`, `found` (look-ups), `first_line`.
     """
     return (
         found.attempts.filter(name == _NAME)
-        .group_by("entry", "area")
+        .group_by("entry")
         .agg(
             failed=_COUNT.filter(_FAILED).sum(),
             found=_COUNT.filter(~_FAILED).sum(),
-            duration_s=pl.col("duration_s").sum(),
             first_line=_LINE.min(),
         )
         .sort("first_line")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
+from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,6 @@ class Counter:
     def is_used(self) -> bool:
         """Whether it counted anything."""
         return bool(self.operations or self.bytes)
-
-    @property
-    def amounts(self) -> tuple[float | None, ...]:
-        """Operations, successes and bytes: everything but times."""
-        return self.operations, self.successes, self.bytes
 
 
 @dataclass(frozen=True)
@@ -93,82 +89,15 @@ class Timing:
         own = [each for (name, _), each in self.counters.items() if name == self.protocol]
         return _sum(each.total_s for each in own)
 
-    @property
-    def mean_read_bytes(self) -> float | None:
-        """Bytes per read."""
-        return _quotient(self.read_bytes, self.read_operations)
+    @cached_property
+    def figures(self) -> dict[str, float | None]:
+        """The derived figures by name."""
+        return {figure.name: figure.value(self) for figure in FIGURES}
 
     @property
-    def mean_read_s(self) -> float | None:
-        """Time per read."""
-        return _quotient(self.read_s, self.read_operations)
-
-    @property
-    def read_bytes_per_s(self) -> float | None:
-        """Bytes per second inside reads."""
-        return _quotient(self.read_bytes, self.read_s)
-
-    @property
-    def read_share(self) -> float | None:
-        """Share of the wall time inside reads: the delay."""
-        return _quotient(self.read_s, self.wall_s)
-
-    @property
-    def storage_share(self) -> float | None:
-        """Share of the wall time inside all calls of the protocol."""
-        return _quotient(self.storage_s, self.wall_s)
-
-    @property
-    def cpu_share(self) -> float | None:
-        """CPU time / wall time, of a process with one thread."""
-        return _quotient(self.cpu_s, self.wall_s)
-
-    @property
-    def cache_hit_share(self) -> float | None:
-        """Reads that the tree cache served / reads that asked it."""
-        cache = self.counter(TOP, "read-via-cache")
-        return _quotient(cache.successes, cache.operations)
-
-    @property
-    def prefetch_hit_share(self) -> float | None:
-        """Reads that were prefetched to the local cache / reads for which that was tried."""
-        prefetch = self.counter(TOP, "read-prefetch-to-cache")
-        return _quotient(prefetch.successes, prefetch.operations)
-
-    @property
-    def vector_reads(self) -> float | None:
-        """Vector reads of the protocol, or vector reads that `tstoragefile` splits into reads."""
-        own = self.counter(self.protocol, "readv").operations
-        return own or self.counter(TOP, "readv-actual").operations or own
-
-    @property
-    def _has_vector_reads_below(self) -> bool:
+    def reads_vectors(self) -> bool:
         """Whether the protocol reads vectors, whose parts are no reads of `tstoragefile`."""
         return bool(self.counter(self.protocol, "readv").operations)
-
-    @property
-    def coalescing(self) -> float | None:
-        """Logical reads of `tstoragefile` / reads of the protocol; unknown with vector reads."""
-        if self._has_vector_reads_below:
-            return None
-        return _quotient(self.counter(TOP, "read").operations, self.read_operations)
-
-    @property
-    def wasted_bytes(self) -> float | None:
-        """Bytes that the protocol reads beyond those requested.
-
-        Unknown with vector reads, and with a tree cache, which `tstoragefile` counts as a reader.
-        """
-        logical, read = self.counter(TOP, "read").bytes, self.read_bytes
-        has_cache = bool(self.counter(TOP, "read-via-cache").operations)
-        if has_cache or self._has_vector_reads_below or logical is None or read is None:
-            return None
-        return max(read - logical, 0.0)
-
-    @property
-    def reads_per_event(self) -> float | None:
-        """Reads of the protocol per event."""
-        return _quotient(self.read_operations, self.events)
 
 
 def timing(
@@ -235,60 +164,80 @@ class Figure:
     name: str
     title: str
     unit: Unit
-    value: Callable[[Timing], float | None]
     formula: str
+    value: Callable[[Timing], float | None]
 
 
-def _figure(name: str, title: str, unit: Unit, formula: str) -> Figure:
-    return Figure(name, title, unit, lambda each: getattr(each, name), formula)
+def _own(name: str, title: str, unit: Unit, formula: str) -> Figure:
+    return Figure(name, title, unit, formula, attrgetter(name))
 
 
+def _ratio(name: str, title: str, unit: Unit, part: str, whole: str) -> Figure:
+    def value(each: Timing) -> float | None:
+        return _quotient(getattr(each, part), getattr(each, whole))
+
+    return Figure(name, title, unit, f"{part} / {whole}", value)
+
+
+def _successful(name: str, title: str, counter: str) -> Figure:
+    def value(each: Timing) -> float | None:
+        counted = each.counter(TOP, counter)
+        return _quotient(counted.successes, counted.operations)
+
+    formula = f"successful / all operations of {TOP} {counter}"
+    return Figure(name, title, Unit.SHARE, formula, value)
+
+
+def _vectors(each: Timing) -> float | None:
+    own = each.counter(each.protocol, "readv").operations
+    return own or each.counter(TOP, "readv-actual").operations or own
+
+
+def _coalescing(each: Timing) -> float | None:
+    if each.reads_vectors:
+        return None
+    return _quotient(each.counter(TOP, "read").operations, each.read_operations)
+
+
+def _wasted_bytes(each: Timing) -> float | None:
+    logical, read = each.counter(TOP, "read").bytes, each.read_bytes
+    has_cache = bool(each.counter(TOP, "read-via-cache").operations)
+    if has_cache or each.reads_vectors or logical is None or read is None:
+        return None
+    return max(read - logical, 0.0)
+
+
+_READS = "read + readv of the protocol"
 FIGURES = (
-    _figure("events", "Events", Unit.EVENTS, "as the run reports"),
-    _figure("wall_s", "Wall time", Unit.SECONDS, "real of time, or TotalJobTime"),
-    _figure("cpu_s", "CPU time", Unit.SECONDS, "user + sys of time, or TotalJobCPU"),
-    _figure("cpu_share", "CPU efficiency", Unit.SHARE, "CPU time / wall time"),
-    _figure("read_operations", "Reads", Unit.COUNT, "read + readv of the protocol"),
-    _figure("read_bytes", "Read", Unit.BYTES, "bytes of read + readv of the protocol"),
-    _figure("read_s", "Time in reads", Unit.SECONDS, "time of read + readv of the protocol"),
-    _figure("read_share", "Share of run in reads", Unit.SHARE, "time in reads / wall time"),
-    _figure(
-        "storage_share",
-        "Share of run in storage",
-        Unit.SHARE,
-        "time of all calls of the protocol / wall time",
+    _own("events", "Events", Unit.EVENTS, "as the run reports"),
+    _own("wall_s", "Wall time", Unit.SECONDS, "real of time, or TotalJobTime"),
+    _own("cpu_s", "CPU time", Unit.SECONDS, "user + sys of time, or TotalJobCPU"),
+    _ratio("cpu_share", "CPU efficiency", Unit.SHARE, "cpu_s", "wall_s"),
+    _own("read_operations", "Reads", Unit.COUNT, _READS),
+    _own("read_bytes", "Read", Unit.BYTES, f"bytes of {_READS}"),
+    _own("read_s", "Time in reads", Unit.SECONDS, f"time of {_READS}"),
+    _own("storage_s", "Time in storage", Unit.SECONDS, "time of all calls of the protocol"),
+    _ratio("read_share", "Share of run in reads", Unit.SHARE, "read_s", "wall_s"),
+    _ratio("storage_share", "Share of run in storage", Unit.SHARE, "storage_s", "wall_s"),
+    _ratio("mean_read_bytes", "Mean read size", Unit.BYTES, "read_bytes", "read_operations"),
+    _ratio("mean_read_s", "Mean time per read", Unit.SECONDS, "read_s", "read_operations"),
+    _ratio("read_bytes_per_s", "Read throughput", Unit.BYTES_PER_SECOND, "read_bytes", "read_s"),
+    _successful("cache_hit_share", "Cache hits", "read-via-cache"),
+    _successful("prefetch_hit_share", "Prefetched", "read-prefetch-to-cache"),
+    Figure(
+        "vector_reads", "Vector reads", Unit.COUNT, f"readv, or readv-actual of {TOP}", _vectors
     ),
-    _figure("mean_read_bytes", "Mean read size", Unit.BYTES, "bytes read / reads"),
-    _figure("mean_read_s", "Mean time per read", Unit.SECONDS, "time in reads / reads"),
-    _figure(
-        "read_bytes_per_s", "Read throughput", Unit.BYTES_PER_SECOND, "bytes read / time in reads"
+    Figure(
+        *("coalescing", "Coalescing factor", Unit.RATIO),
+        f"reads of {TOP}, with reads that fill its cache / reads; unknown with vector reads",
+        _coalescing,
     ),
-    _figure(
-        "cache_hit_share",
-        "Cache hits",
-        Unit.SHARE,
-        "successful / all operations of tstoragefile read-via-cache",
+    Figure(
+        *("wasted_bytes", "Read beyond requests", Unit.BYTES),
+        f"read_bytes - bytes of {TOP} read; unknown with vector reads or a tree cache",
+        _wasted_bytes,
     ),
-    _figure(
-        "prefetch_hit_share",
-        "Prefetched",
-        Unit.SHARE,
-        "successful / all operations of tstoragefile read-prefetch-to-cache",
-    ),
-    _figure("vector_reads", "Vector reads", Unit.COUNT, "readv, or readv-actual of tstoragefile"),
-    _figure(
-        "coalescing",
-        "Coalescing factor",
-        Unit.RATIO,
-        "reads of tstoragefile, with reads that fill its cache / reads; unknown with vector reads",
-    ),
-    _figure(
-        "wasted_bytes",
-        "Read beyond requests",
-        Unit.BYTES,
-        "bytes read - bytes of tstoragefile read; unknown with vector reads or a tree cache",
-    ),
-    _figure("reads_per_event", "Reads per event", Unit.RATIO, "reads / events"),
+    _ratio("reads_per_event", "Reads per event", Unit.RATIO, "read_operations", "events"),
 )
 
 

@@ -1,16 +1,17 @@
-"""Layout and axes of the charts of experiments."""
+"""Layout, axes and lines of the charts of experiments."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ioportal.core.charts.labels import axis_title
+from ioportal.core.charts.labels import axis_title, plotly_text
 from ioportal.core.charts.log_axis import log_axis
 from ioportal.core.charts.time_axis import number_format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from ioportal.core.charts.arms import Look
     from ioportal.core.charts.time_axis import Figure
 
 _HEIGHT = 320
@@ -73,3 +74,31 @@ def categories() -> Figure:
 def number(unit: str, highest: float) -> str:
     """Return d3's format of a value with four digits, for hover texts."""
     return f".4~{number_format(highest, unit)[-1]}"
+
+
+def line(
+    name: str, look: Look, x: Iterable[Any], y: Iterable[Any], hover: str, **more: Any
+) -> Figure:
+    """Return a line, or with another mode marks, in the look of an arm."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": plotly_text(name),
+        "x": list(x),
+        "y": list(y),
+        "line": {"color": look.token, "width": 1.8, "dash": look.dash},
+        "marker": {"color": look.token, "symbol": look.symbol},
+        "hovertemplate": hover,
+        **more,
+    }
+
+
+def error_bars(look: Look, above: Sequence[float], below: Sequence[float]) -> Figure:
+    """Return intervals of the values of a line."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": above,
+        "arrayminus": below,
+        "color": look.token,
+    }

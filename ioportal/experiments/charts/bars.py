@@ -1,18 +1,21 @@
-"""Horizontal stacked bars: a row per run, arm, load or search-path entry."""
+"""Bars, boxes and heat maps: charts of categories such as runs, arms or search-path entries."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from ioportal.core.charts.arms import LOOKS
-from ioportal.core.charts.labels import category_text, plotly_text
+from ioportal.core.charts.labels import axis_title, category_text, plotly_text
 from ioportal.core.charts.log_axis import log_axis
 from ioportal.core.charts.palette import HUES, REST
-from ioportal.experiments.charts.axes import layout, values_axis
+from ioportal.experiments.charts.axes import categories, layout, number, values_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import polars as pl
 
     from ioportal.core.charts.time_axis import Figure
     from ioportal.experiments.analysis.efficiency import StepTimes
@@ -116,7 +119,7 @@ def time_shares(timings: Sequence[Timing]) -> list[tuple[float | None, ...]]:
     """
     shares: list[tuple[float | None, ...]] = []
     for each in timings:
-        cpu, reads = each.cpu_share, each.read_share
+        cpu, reads = each.figures["cpu_share"], each.figures["read_share"]
         rest = None if cpu is None or reads is None else max(1 - cpu - reads, 0.0)
         shares.append((cpu, reads, rest))
     return shares
@@ -240,3 +243,151 @@ def shortened(path: str) -> str:
     """Return a path with its first characters replaced if it is long."""
     keep = _ENTRY_CHARACTERS - 1
     return path if len(path) <= _ENTRY_CHARACTERS else f"\N{HORIZONTAL ELLIPSIS}{path[-keep:]}"
+
+
+def targets(table: pl.DataFrame, mean_bytes: float) -> Figure:
+    """Draw the bytes of each target, the most first, with a line at their mean.
+
+    Args:
+        table: `output.Imbalance.targets`.
+        mean_bytes: mean of the targets.
+    """
+    highest = float(table["bytes"].max() or 0)  # type: ignore[arg-type]  # a number
+    drawn = layout(
+        {"type": "category", "fixedrange": True, "nticks": 12, "automargin": True},
+        values_axis("Bytes by target", "B", highest),
+        shapes=[
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": mean_bytes,
+                "y1": mean_bytes,
+                "line": {"color": "--series-2", "width": 1.5, "dash": "dash"},
+            }
+        ],
+        showlegend=False,
+    )
+    bar = {
+        "type": "bar",
+        "name": "bytes",
+        "x": [plotly_text(name) for name in table["target"]],
+        "y": table["bytes"].to_list(),
+        "marker": {"color": "--series-1"},
+        "hovertemplate": f"%{{x}}: %{{y:{number('B', highest)}}}B<extra></extra>",
+    }
+    return {"data": [bar], "layout": drawn}
+
+
+_FENCES = ("lowerfence", "q1", "median", "q3", "upperfence")
+
+
+def box_plot(
+    quantity: tuple[str, str], boxes: Sequence[tuple[str, str, Sequence[float]]]
+) -> Figure:
+    """Draw a horizontal box for each category: quartiles and median, with whiskers p5 to p95.
+
+    Args:
+        quantity: title and unit.
+        boxes: at least one: its name, its group (a colour: the looks of arms, repeated after the
+            fourth), and values at 5, 25, 50, 75 and 95 %.
+    """
+    groups = list(dict.fromkeys(group for _, group, _ in boxes))
+    names = [category_text(name) for name, _, _ in boxes]
+    data = []
+    for group, look in zip(groups, cycle(LOOKS), strict=False):
+        own = [(name, values) for name, of, values in boxes if of == group]
+        data.append(
+            {
+                "type": "box",
+                "orientation": "h",
+                "name": plotly_text(group),
+                "y": [category_text(name) for name, _ in own],
+                **{part: [values[at] for _, values in own] for at, part in enumerate(_FENCES)},
+                "fillcolor": f"{look.token}/0.25",
+                "line": {"color": look.token, "width": 1.8},
+                "whiskerwidth": 0.5,
+            }
+        )
+    drawn = layout(
+        values_axis(*quantity, max(values[-1] for _, _, values in boxes)),
+        {**categories(), "categoryorder": "array", "categoryarray": names},
+        rows=names,
+        boxmode="overlay",
+        showlegend=len(groups) > 1,
+    )
+    return {"data": data, "layout": drawn}
+
+
+_SCALE = "Cividis"  # readable with any colour blindness, and in both themes
+_PALE_SCALE = [[0, "--series-1/0.04"], [1, "--series-1/0.5"]]  # behind texts
+_CELL = 44  # pixels
+_FEW = 12  # rows with texts in their cells
+_MARGIN = 110
+_TALLEST = 620
+
+
+def heat_map(
+    names: tuple[str, str],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    *,
+    texts: Sequence[Sequence[str]] | None = None,
+    quantity: tuple[str, str],
+    bounds: tuple[float, float] | None = None,
+) -> Figure:
+    """Draw values as colours; small maps have texts in their cells.
+
+    Args:
+        names: of rows and columns.
+        rows: names of the rows, the first at the top.
+        columns: names of the columns.
+        values: a list per row; None: no value.
+        texts: in the cells; None: none.
+        quantity: title of the colours, and d3's format of the values.
+        bounds: of the colours; None: of the values.
+    """
+    title, form = quantity
+    gap = 1 if len(rows) <= _FEW else 0
+    trace = {
+        "type": "heatmap",
+        "x": [plotly_text(column) for column in columns],
+        "y": [category_text(row) for row in rows],
+        "z": [list(row) for row in values],
+        "colorscale": _SCALE,
+        "hoverongaps": False,
+        "xgap": gap,
+        "ygap": gap,
+        "colorbar": {
+            "title": {"text": plotly_text(title), "side": "right"},
+            "tickformat": form,
+            "thickness": 14,
+        },
+        "hovertemplate": f"%{{y}}, %{{x}}: %{{z:{form}}}<extra></extra>",
+    }
+    if bounds:
+        trace |= {"zmin": bounds[0], "zmax": bounds[1]}
+    if texts and len(rows) <= _FEW:
+        trace |= {
+            "text": [list(row) for row in texts],
+            "texttemplate": "%{text}",
+            "textfont": {"color": "--ink"},
+            "colorscale": _PALE_SCALE,
+        }
+    cell = _CELL if len(rows) <= _FEW else _TALLEST / len(rows)
+    drawn = layout(
+        {
+            **categories(),
+            "autorange": True,
+            "title": axis_title(names[1], ""),
+            "showgrid": False,
+            "nticks": _FEW,
+        },
+        {**categories(), "title": axis_title(names[0], ""), "showgrid": False},
+    )
+    return {
+        "data": [trace],
+        "layout": {**drawn, "height": round(cell * len(rows)) + _MARGIN, "showlegend": False},
+    }

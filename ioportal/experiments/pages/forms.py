@@ -231,13 +231,7 @@ class RunForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run 
 
     def clean_labels(self) -> dict[str, str]:
         """Return the labels by name."""
-        labels = {}
-        for line in filter(None, map(str.strip, self.cleaned_data["labels"].splitlines())):
-            name, separator, text = line.partition("=")
-            if not separator or not name.strip():
-                raise ValidationError(f"{line[:60]!r}: expected name = value.")
-            labels[name.strip()] = text.strip()
-        return labels
+        return _pairs(self.cleaned_data["labels"])
 
     def clean_job(self) -> Job | None:
         """Return the job, which the user must be able to see."""

@@ -70,17 +70,6 @@ def test_any_two_labels_can_be_compared(runs):
     assert set(result.cells) == set(product(["local", "remote"], ["dcap", "dcap++", "xroot"]))
 
 
-def test_a_median_interval_covers_the_median():
-    rng = np.random.default_rng(6)
-    inside = [
-        interval.low <= 0 <= interval.high
-        for _ in range(400)
-        if (interval := efficiency.median_interval(rng.normal(size=15)))
-    ]
-
-    assert np.mean(inside) >= 0.95 - 0.02
-
-
 def test_a_covariate_is_not_confounded_with_the_cells():
     rng = np.random.default_rng(7)
     rows = [

@@ -59,7 +59,7 @@ def test_means_have_students_interval():
 
     assert (level.scale, level.count) == (150, 5)
     expected = stats.ttest_1samp(values[10:15], 0).confidence_interval(0.95)
-    assert (level.low, level.high) == pytest.approx(tuple(expected))
+    assert (level.mean.low, level.mean.high) == pytest.approx(tuple(expected))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from ioportal.core.charts.labels import FONT_SIZE
 from ioportal.experiments.analysis.efficiency import StepTimes
 from ioportal.experiments.analysis.scaling import scaling
 from ioportal.experiments.analysis.stragglers import Persistence, Skill
-from ioportal.experiments.charts import bars, output
-from ioportal.experiments.charts import scaling as scaling_chart
-from ioportal.experiments.charts.categories import Box, box_plot, heat_map
+from ioportal.experiments.charts import bars, lines
+from ioportal.experiments.charts.bars import box_plot, heat_map
 from ioportal.load.analysis.load_ramp import Interval
 
 SCALES = np.repeat([1.0, 10.0, 100.0], 4)
@@ -24,7 +23,7 @@ def test_means_lie_inside_their_band_and_outliers_are_crosses():
         for at, (scale, value) in enumerate(zip(SCALES, values, strict=True))
     ]
 
-    drawn = scaling_chart.figure(("Copy time", "s"), [("in", LOOKS[0], analysed, runs)])
+    drawn = lines.by_scale(("Copy time", "s"), [("in", LOOKS[0], analysed, runs)])
 
     low, high, line, dots, means = drawn["data"]
     assert all(a <= b <= c for a, b, c in zip(low["y"], line["y"], high["y"], strict=True))
@@ -41,9 +40,9 @@ def test_boxes_keep_the_order_of_their_categories():
     drawn = box_plot(
         ("Bandwidth", "bytes/s"),
         [
-            Box("a, write", "write", [1, 2, 3, 4, 5]),
-            Box("a, read", "read", [2, 3, 4, 5, 6]),
-            Box("b, write", "write", [1, 2, 3, 4, 5]),
+            ("a, write", "write", [1, 2, 3, 4, 5]),
+            ("a, read", "read", [2, 3, 4, 5, 6]),
+            ("b, write", "write", [1, 2, 3, 4, 5]),
         ],
     )
 
@@ -55,7 +54,7 @@ def test_boxes_keep_the_order_of_their_categories():
 def test_boxes_have_room_for_all_lines_of_their_names():
     name = "candidate, write, 64 nodes, MPIIO, shared file, random offsets, 4 MiB transfers"
     drawn = box_plot(
-        ("Bandwidth", "bytes/s"), [Box(f"{name} {n}", "", [1, 2, 3, 4, 5]) for n in range(9)]
+        ("Bandwidth", "bytes/s"), [(f"{name} {n}", "", [1, 2, 3, 4, 5]) for n in range(9)]
     )
 
     lines = drawn["layout"]["yaxis"]["categoryarray"][0].count("<br>") + 1
@@ -90,7 +89,7 @@ def test_steps_are_stacked_before_the_rest():
 def test_persistence_has_a_line_for_each_state_with_episodes():
     known = Persistence(3, 1, (0.0, 60.0), (1.0, 0.5), {})
 
-    drawn = output.survival([("slow", known), ("fast", Persistence(0, 0, (), (), {}))])
+    drawn = lines.survival([("slow", known), ("fast", Persistence(0, 0, (), (), {}))])
 
     assert [(trace["name"], trace["x"]) for trace in drawn["data"]] == [("slow", [0.0, 1.0])]
     assert [line["x0"] for line in drawn["layout"]["shapes"]] == [2, 10]
@@ -99,7 +98,7 @@ def test_persistence_has_a_line_for_each_state_with_episodes():
 def test_skill_has_its_interval():
     skill = Skill(300.0, 10, 0.05, 0.2, Interval(0.15, 0.1, 0.25))
 
-    [trace] = output.skill([("avoid slow targets", [skill])])["data"]
+    [trace] = lines.skill([("avoid slow targets", [skill])])["data"]
 
     assert (trace["x"], trace["y"]) == ([5.0], [0.15])
     assert np.allclose([trace["error_y"]["array"], trace["error_y"]["arrayminus"]], [[0.1], [0.05]])

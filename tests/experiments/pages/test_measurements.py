@@ -48,12 +48,10 @@ def test_a_scaling_test_has_a_fitted_growth_and_names_its_outlier(load, rows):
 def test_the_access_matrix_has_the_efficiencies_of_any_two_labels(as_alice, load, rows):
     page = load("runs", "access.csv")
 
-    assert "lowest with dcap, remote (35.0 %)" in page
-    assert "Runs that hung: dcap, remote: 1." in page
-    means = {
-        (row["row"], row["column"]): round(float(row["mean"]), 3)
-        for row in rows("access/access-matrix")
-    }
+    assert "Largest difference to dcap, local: dcap, remote" in page
+    cells = {(row["row"], row["column"]): row for row in rows("access/access-matrix")}
+    assert cells["dcap", "remote"]["hung"] == "1"
+    means = {key: round(float(row["mean"]), 3) for key, row in cells.items()}
     assert means == {
         ("dcap", "local"): 0.65,
         ("dcap", "remote"): 0.35,
@@ -72,7 +70,6 @@ def test_the_access_matrix_has_the_efficiencies_of_any_two_labels(as_alice, load
         assert cumulative[key]["p50"] == row["p50"]
         assert float(cumulative[key]["p0"]) <= float(row["mean"]) <= float(cumulative[key]["p100"])
     by_protocol = words_of(as_alice.get(f"{PAGE}?access_metric=wall_s&columns="))
-    assert "Mean wall time: highest with" in by_protocol
     assert "Largest difference to dcap: " in by_protocol
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,30 +16,23 @@ from ioportal.core.units import Unit
 from ioportal.experiments.analysis import efficiency
 from ioportal.experiments.analysis.runs import label_names, metric_names, run_metric, titled
 from ioportal.experiments.charts import bars
-from ioportal.experiments.charts.categories import Box, box_plot, heat_map
-from ioportal.experiments.pages.sections.section import (
-    Section,
-    frame,
-    is_of_ior,
-)
+from ioportal.experiments.pages.sections.section import Section, bounds, frame, is_of_ior
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from ioportal.core.charts.arms import Look
     from ioportal.experiments.analysis.efficiency import (
         Cell,
         Contrast,
         Covariate,
-        Distribution,
         Matrix,
         StepTimes,
     )
     from ioportal.experiments.pages.sections.section import Choice
-    from ioportal.load.analysis.load_ramp import Interval
     from ioportal.metrics import Metric
 
 _EFFICIENCY = "efficiency_share"
@@ -47,23 +40,6 @@ _NONE = ("", "none")
 _BOX = (5, 25, 50, 75, 95)
 _TENTHS = range(0, 101, 10)
 _ALL_SHARES = range(101)
-
-
-@dataclass(frozen=True)
-class _Group:
-    """The runs of a cell, and how charts name them."""
-
-    name: str
-    column: str
-    values: Distribution
-
-    @property
-    def row(self) -> str:
-        return self.values.name
-
-    def at(self, shares: Iterable[int]) -> list[float]:
-        """Return the quantiles at shares in per cent."""
-        return [self.values.quantiles[share] for share in shares]
 
 
 class AccessMethods(Section):
@@ -128,31 +104,10 @@ class AccessMethods(Section):
         """The metric by both labels."""
         return efficiency.matrix(self._frame, self.metric.name, self.row_label, self.column_label)
 
-    @property
-    def grid(self) -> list[tuple[str, list[Cell | None]]]:
-        """The cells of each row."""
-        matrix = self.matrix
-        return [
-            (row, [matrix.cells.get((row, column)) for column in matrix.columns])
-            for row in matrix.rows
-        ]
-
     @cached_property
     def findings(self) -> list[str]:
-        """The extremes, the contrasts, and runs without a figure."""
-        known = [(cell, cell.mean) for cell in self.matrix.cells.values() if cell.mean]
-        found = []
-        if known:
-            high, low = (pick(known, key=lambda each: each[1].value) for pick in (max, min))
-            found.append(
-                f"Mean {self._title}: highest with {self.place(high[0])} "
-                f"({self._text(high[1].value)}), lowest with {self.place(low[0])} "
-                f"({self._text(low[1].value)})."
-            )
-        if self.matrix.contrasts:
-            found.append(self._contrast_sentence())
-        found += self._lost()
-        return found
+        """The largest difference."""
+        return [self._contrast_sentence()] if self.matrix.contrasts else []
 
     @property
     def _title(self) -> str:
@@ -191,15 +146,6 @@ class AccessMethods(Section):
         unit = "" if self.metric.unit is Unit.RATIO else f" {self.metric.unit}"
         return f"{value}{unit} ({low} to {high})"
 
-    def _lost(self) -> Iterator[str]:
-        for state in ("hung", "failed"):
-            cells = [cell for cell in self.matrix.cells.values() if getattr(cell, state)]
-            if cells:
-                places = "; ".join(
-                    f"{self.place(cell)}: {getattr(cell, state):,}" for cell in cells
-                )
-                yield f"Runs that {'hung' if state == 'hung' else 'failed'}: {places}."
-
     @cached_property
     def _steps(self) -> pl.DataFrame:
         rows = [
@@ -223,17 +169,11 @@ class AccessMethods(Section):
 
     def _heat_map(self) -> Part[Any]:
         metric, matrix = self.metric, self.matrix
-        values = [
-            [cell.mean.value if cell and cell.mean else None for cell in cells]
-            for _, cells in self.grid
+        grid = [
+            [matrix.cells.get((row, column)) for column in matrix.columns] for row in matrix.rows
         ]
-        texts = [
-            [
-                f"{self._text(cell.mean.value)}<br>n = {cell.count}" if cell and cell.mean else ""
-                for cell in cells
-            ]
-            for _, cells in self.grid
-        ]
+        values = [[cell.mean.value if cell and cell.mean else None for cell in row] for row in grid]
+        texts = [[self._cell_text(cell) for cell in row] for row in grid]
         form = "~%" if metric.unit is Unit.SHARE else ".3~s"
         labels = (self.row_label, self.column_label)
         names = (titled(self.row_label), titled(self.column_label))
@@ -242,7 +182,7 @@ class AccessMethods(Section):
             self._cell_columns(),
             list(matrix.cells.values()),
             "access-matrix",
-            heat_map(
+            bars.heat_map(
                 names,
                 matrix.rows,
                 matrix.columns,
@@ -255,92 +195,71 @@ class AccessMethods(Section):
             about="Means of finished runs. Failed and hung runs are counted in the table.",
         )
 
+    def _cell_text(self, cell: Cell | None) -> str:
+        return f"{self._text(cell.mean.value)}<br>n = {cell.count}" if cell and cell.mean else ""
+
     def _cell_columns(self) -> tuple[Column[Cell], ...]:
         return (
-            Column("", "Runs of", self.place),
-            Column("row", ""),
-            Column("column", ""),
+            *self._places("Runs of"),
             Column("runs", "Runs", "count", ""),
             Column("unknown", ""),
             Column("failed", "Failed", unit=""),
             Column("hung", "Hung", unit=""),
             Column("mean", "Mean", "mean__value", self.metric.unit),
-            Column(
-                "mean_low",
-                "95 % interval",
-                "mean__low",
-                "",
-                cell=lambda cell: self.interval_text(cell.mean),
-            ),
-            Column("mean_high", "", "mean__high"),
-            Column("median", "", "median__value"),
-            Column("median_low", "", "median__low"),
-            Column("median_high", "", "median__high"),
+            *bounds(self.metric.unit, "mean"),
         )
 
-    def interval_text(self, interval: Interval | None) -> str:
-        """Return the bounds of an interval."""
-        if interval is None:
-            return "\N{EN DASH}"
-        return f"{self._text(interval.low)} to {self._text(interval.high)}"
+    def _places(self, title: str) -> tuple[Column[Any], ...]:
+        return Column("", title, self.place), Column("row", ""), Column("column", "")
 
     @cached_property
-    def _groups(self) -> list[_Group]:
-        """The distribution of each cell with a figure, by row."""
-        matrix = self.matrix
-        several = len(matrix.columns) > 1
-        groups = [
-            _Group(f"{each.name}, {column}" if several else each.name, column, each)
-            for column in matrix.columns
-            for each in efficiency.distributions(
-                self._of_column(column), self.metric.name, self.row_label
-            )
-        ]
-        return sorted(groups, key=lambda group: matrix.rows.index(group.row))
+    def _known(self) -> list[Cell]:
+        """The cells with a figure."""
+        return [cell for cell in self.matrix.cells.values() if cell.count]
 
     def _distributions(self) -> Part[Any]:
-        metric, groups = self.metric, self._groups
+        metric, cells = self.metric, self._known
+        boxes = [
+            (self.place(cell), cell.column, [cell.quantiles[at] for at in _BOX]) for cell in cells
+        ]
         return Part(
             f"Distribution of {self._title}",
             (
-                *_GROUP,
-                Column("runs", "Runs", "values__count", ""),
-                Column("mean", "Mean", "values__mean", metric.unit),
+                *self._places("Runs of"),
+                Column("runs", "Runs", "count", ""),
+                Column("mean", "Mean", "mean__value", metric.unit),
                 *(_quantile(at, metric.unit) for at in _BOX),
             ),
-            groups,
+            cells,
             "access-distributions",
-            box_plot(
-                (metric.title, str(metric.unit)),
-                [Box(group.name, group.column, group.at(_BOX)) for group in groups],
-            )
-            if groups
-            else {},
+            bars.box_plot((metric.title, str(metric.unit)), boxes) if cells else {},
             about="Boxes: quartiles and median; whiskers from the 5th to the 95th percentile.",
         )
 
     def _cumulative(self) -> Part[Any]:
-        metric, groups = self.metric, self._groups
-        highest = max((group.values.quantiles[-1] for group in groups), default=0.0)
+        metric, cells = self.metric, self._known
+        highest = max((cell.quantiles[-1] for cell in cells), default=0.0)
         size, unit = drawn_unit(metric.unit, highest)
         drawn = [
             comparisons.Distribution(
-                group.name, [value / size for value in group.values.quantiles], group.values.mean
+                self.place(cell),
+                [value / size for value in cell.quantiles],
+                cell.mean.value if cell.mean else None,
             )
-            for group in groups
+            for cell in cells
         ]
         return Part(
             f"Cumulative distribution of {self._title}",
             (
-                *_GROUP,
+                *self._places("Runs of"),
                 *(_quantile(at, metric.unit, is_shown=at in _TENTHS) for at in _ALL_SHARES),
             ),
-            groups,
+            cells,
             "access-cumulative",
             comparisons.distributions(
                 comparisons.Quantity(metric.title, unit),
                 drawn,
-                [self._look(group) for group in groups],
+                [self._look(cell) for cell in cells],
                 "runs",
             ),
             about="The share of runs up to a value.",
@@ -350,22 +269,17 @@ class AccessMethods(Section):
     def _has_enough_looks(self) -> bool:
         return max(len(self.matrix.rows), len(self.matrix.columns)) <= len(LOOKS)
 
-    def _look(self, group: _Group) -> Look:
+    def _look(self, cell: Cell) -> Look:
         """Return the colour of the column and the dash of the row; without columns, of the row."""
-        of_row = LOOKS[self.matrix.rows.index(group.row)]
+        of_row = LOOKS[self.matrix.rows.index(cell.row)]
         if len(self.matrix.columns) == 1:
             return of_row
-        return replace(LOOKS[self.matrix.columns.index(group.column)], dash=of_row.dash)
-
-    def _of_column(self, column: str) -> pl.DataFrame:
-        return self._frame.filter(efficiency.label_values(self.column_label) == column)
+        return replace(LOOKS[self.matrix.columns.index(cell.column)], dash=of_row.dash)
 
     def tables(self) -> dict[str, Table[Any]]:
         """Return the contrasts and the covariates."""
         contrasts: tuple[Column[Contrast], ...] = (
-            Column("", "Runs", self.place),
-            Column("row", ""),
-            Column("column", ""),
+            *self._places("Runs"),
             Column("difference", "Difference", "difference__value", cell=self.difference_text),
             Column("low", "", "difference__low"),
             Column("high", "", "difference__high"),
@@ -391,28 +305,15 @@ class AccessMethods(Section):
         }
 
 
-def _quantile(at: int, unit: Unit, *, is_shown: bool = True) -> Column[_Group]:
-    return Column(
-        f"p{at}", f"p{at}" if is_shown else "", lambda group: group.values.quantiles[at], unit
-    )
+def _quantile(at: int, unit: Unit, *, is_shown: bool = True) -> Column[Cell]:
+    return Column(f"p{at}", f"p{at}" if is_shown else "", lambda cell: cell.quantiles[at], unit)
 
 
-_GROUP: tuple[Column[_Group], ...] = (
-    Column("", "Runs of", "name"),
-    Column("row", ""),
-    Column("column", ""),
-)
 _COVARIATES: tuple[Column[Covariate], ...] = (
     Column("metric", "Metric", lambda row: run_metric(row.name).title),
     Column("runs", "Runs", "count", ""),
     Column("correlation", "Correlation", "correlation__value", "", form="{:.2f}".format),
-    Column(
-        "low",
-        "95 % interval",
-        "correlation__low",
-        cell=lambda row: f"{row.correlation.low:.2f} to {row.correlation.high:.2f}",
-    ),
-    Column("high", "", "correlation__high"),
+    *bounds(Unit.RATIO, "correlation"),
 )
 
 

@@ -11,8 +11,14 @@ import numpy as np
 from ioportal.core.formatting import with_unit
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis.efficiency import mean_interval
-from ioportal.experiments.charts.categories import Box, box_plot
-from ioportal.experiments.pages.sections.section import IOR_LABEL, IOR_METRIC, Section, is_of_ior
+from ioportal.experiments.charts.bars import box_plot
+from ioportal.experiments.pages.sections.section import (
+    IOR_LABEL,
+    IOR_METRIC,
+    Section,
+    bounds,
+    is_of_ior,
+)
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column
 
@@ -30,7 +36,6 @@ _SET_UP = {  # labels that distinguish tests, if they differ between the runs, a
     "tasks_per_node": "{} tasks per node",
     "ior_version": "IOR {}",
 }
-_FEWEST_RUNS = 3  # for an interval
 _UNIT = Unit.BYTES_PER_SECOND
 
 
@@ -130,11 +135,7 @@ class Ior(Section):
                 box_plot(
                     ("Bandwidth", str(_UNIT)),
                     [
-                        Box(
-                            test.name,
-                            test.operation,
-                            np.quantile(test.bandwidths, _BOX).tolist(),
-                        )
+                        (test.name, test.operation, np.quantile(test.bandwidths, _BOX).tolist())
                         for test in self.tests
                     ],
                 ),
@@ -144,20 +145,12 @@ class Ior(Section):
         ]
 
 
-def _interval(test: Test) -> str:
-    mean = test.mean
-    if mean is None or len(test.runs) < _FEWEST_RUNS:
-        return "too few runs"
-    return f"{with_unit(mean.low, _UNIT)} to {with_unit(mean.high, _UNIT)}"
-
-
 _TESTS: tuple[Column[Test], ...] = (
     Column("", "Test", "name"),
     *(Column[Test](name, "") for name in ("arm", "operation", "nodes", "set_up")),
     Column("runs", "Runs", lambda test: len(test.runs), ""),
     Column("mean_bytes_per_s", "Mean", "mean__value", _UNIT),
-    Column("low", "95 % interval", "mean__low", "", cell=_interval),
-    Column("high", "", "mean__high"),
+    *bounds(_UNIT, "mean"),
     Column("least", "Min", lambda test: min(test.bandwidths), _UNIT),
     Column("most", "Max", lambda test: max(test.bandwidths), _UNIT),
     Column("bytes", "Bytes", lambda test: test.average("bytes"), Unit.BYTES),

@@ -14,15 +14,16 @@ from ioportal.experiments import system_calls
 from ioportal.experiments.analysis import lookup_findings, lookups, search_paths
 from ioportal.experiments.analysis.lookup_findings import TracedArm
 from ioportal.experiments.analysis.system_calls import MAX_PATHS
-from ioportal.experiments.charts import bars, lines
+from ioportal.experiments.charts import bars
+from ioportal.experiments.charts.lines import over_time
 from ioportal.experiments.models import SystemCall
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
-from ioportal.web.common.tables import Column, Table, by_position
+from ioportal.web.common.tables import Column, Table, by_position, lines
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ioportal.experiments.models import Arm, Run
 
@@ -38,13 +39,6 @@ _EXPORTED = 100_000
 _LONGEST_S = 30 * 86_400  # of a timeline; longer: a clock was set
 _INTERVALS = 120  # of the timeline, at most
 _WIDTHS_S = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
-_AREA_COLUMNS = (
-    *("area", "open_ok", "open_failed", "stat_ok", "stat_failed", "other_ok", "other_failed"),
-    *("total", "failed", "duration_s"),
-)
-_ENTRY_COLUMNS = ("entry", "area", "failed", "wasted", "wasted_open", "found", "names", "needed")
-_CHAIN_COLUMNS = ("name", "wasted", "entries", "found_in", "first_line")
-_FILE_COLUMNS = ("path", "area", "error", "failed", "open")
 
 
 @dataclass(frozen=True)
@@ -138,39 +132,20 @@ class LookUps(Section):
         found = lookup_findings.findings(self._with_paths)
         return [*found, *(_FOLDED.format(arm.name) for arm in self.arms if arm.is_folded)]
 
-    def _areas(self) -> Table[dict[str, Any]]:
-        """Return look-ups by storage area, a row per arm; shared storage first."""
+    def _areas(self) -> Iterator[dict[str, Any]]:
+        """Yield look-ups by storage area, a row per arm; shared storage first."""
         names: dict[str, None] = {}
         for arm in self._with_paths:
             names |= dict.fromkeys(arm.areas["area"].to_list())
-        shared = sorted(names, key=lambda area: area in lookups.NODE_AREAS)
-        rows = [row for area in shared for row in self._area_rows(area)]
-        exported = [
-            (arm.name, *row)
-            for arm in self._with_paths
-            for row in arm.areas.select(_AREA_COLUMNS).iter_rows()
-        ]
-        return Table(
-            "Look-ups by storage area",
-            _AREAS,
-            rows,
-            is_grouped=True,
-            exported=(("arm", *_AREA_COLUMNS), exported),
-        )
-
-    def _area_rows(self, area: str) -> Iterator[dict[str, Any]]:
-        first: float | None = None
-        for arm in self._with_paths:
-            none = dict.fromkeys(_AREA_COLUMNS, 0)
-            counts = next((row for row in arm.areas.to_dicts() if row["area"] == area), none)
-            mean = counts["total"] / arm.runs
-            yield {
-                **counts,
-                "area": area,
-                "arm": show.arm(arm.name, arm.look),
-                "ratio": mean / first if first else None,  # of the look-ups per run
-            }
-            first = mean if first is None else first
+        for area in sorted(names, key=lambda area: area in lookups.NODE_AREAS):
+            first: float | None = None
+            for arm in self._with_paths:
+                none = dict.fromkeys(arm.areas.columns, 0)
+                counts = next((row for row in arm.areas.to_dicts() if row["area"] == area), none)
+                mean = counts["total"] / arm.runs
+                ratio = mean / first if first else None  # of the look-ups per run
+                yield {**counts, "area": area, "arm": arm.name, "look": arm.look, "ratio": ratio}
+                first = mean if first is None else first
 
     @property
     def has_own_areas(self) -> bool:
@@ -217,17 +192,6 @@ class LookUps(Section):
             for row in entries.sort(~pl.col("entry").is_in(proposed), maintain_order=True)
             .head(_SHOWN_ENTRIES)
             .to_dicts()
-        ]
-
-    @cached_property
-    def names(self) -> list[dict[str, Any]]:
-        """Names with the most wasted look-ups, each with the entries in the order of the search."""
-        if not self.first:
-            return []
-        found = self.first.searches
-        return [
-            {**row, "chain": search_paths.chain(found, row["name"]).to_dicts()}
-            for row in search_paths.chains(found, _SHOWN_NAMES).to_dicts()
         ]
 
     def calls(self) -> Table[Any]:
@@ -321,62 +285,60 @@ class LookUps(Section):
             ),
             rows,
             "lookups-over-time",
-            lines.over_time(frames, width_s),
+            over_time(frames, width_s),
             about=f"Per second, in intervals of {width_s:,} s, of the first run of each arm.",
         )
 
     def tables(self) -> dict[str, Table[Any]]:
-        """Return the tables: with other arms in their exports."""
+        """Return the tables; those of the first arm have all arms in their exports."""
         if not self.first:
             return {}
         others = [
             Column(arm.name, f"Wasted, {arm.name}", _other(number), "")
             for number, arm in enumerate(self._with_paths[1:])
         ]
-        failed = lookups.failed_files(self.first.look_ups, _SHOWN_FILES).to_dicts()
+        found = self.first.searches
         return {
-            "areas": self._areas(),
+            "areas": Table(
+                "Look-ups by storage area", _AREAS, list(self._areas()), is_grouped=True
+            ),
             "entries": Table(
                 "Search-path entries",
                 (*_ENTRIES, *others),
                 self.entries,
                 about="Directories that were searched without success for names found in another "
                 f"one. Arm: {self.first.name}.",
-                exported=(
-                    ("arm", *_ENTRY_COLUMNS),
-                    self._rows(lambda arm: arm.searches.entries.select(_ENTRY_COLUMNS)),
+                exported=self._exported(
+                    lambda arm: arm.searches.entries.drop("variables", "examples")
                 ),
             ),
             "names": Table(
                 "Names by wasted look-ups",
-                (),
-                self.names,
-                exported=(
-                    ("arm", *_CHAIN_COLUMNS),
-                    self._rows(lambda arm: search_paths.chains(arm.searches, _EXPORTED)),
-                ),
+                _NAMES,
+                [
+                    {**row, "chain": search_paths.chain(found, row["name"]).to_dicts()}
+                    for row in search_paths.chains(found, _SHOWN_NAMES).to_dicts()
+                ],
+                is_folded=True,
+                exported=self._exported(lambda arm: search_paths.chains(arm.searches, _EXPORTED)),
             ),
             "failed-files": Table(
                 "Files by failed look-ups",
                 _FILES,
-                failed,
+                lookups.failed_files(self.first.look_ups, _SHOWN_FILES).to_dicts(),
                 is_folded=True,
-                exported=(
-                    ("arm", *_FILE_COLUMNS),
-                    self._rows(
-                        lambda arm: lookups.failed_files(arm.look_ups, _EXPORTED).select(
-                            _FILE_COLUMNS
-                        )
-                    ),
-                ),
+                exported=self._exported(lambda arm: lookups.failed_files(arm.look_ups, _EXPORTED)),
             ),
             "opened-files": self._files(),
         }
 
-    def _rows(self, table: Callable[[TracedArm], pl.DataFrame]) -> Iterator[tuple[Any, ...]]:
-        for arm in self._with_paths:
-            for row in table(arm).iter_rows():
-                yield arm.name, *row
+    def _exported(
+        self, table: Callable[[TracedArm], pl.DataFrame]
+    ) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        rows = pl.concat(
+            table(arm).select(pl.lit(arm.name).alias("arm"), pl.all()) for arm in self._with_paths
+        )
+        return rows.columns, rows.rows()
 
 
 def _width_s(durations_s: list[int]) -> int:
@@ -387,6 +349,19 @@ def _width_s(durations_s: list[int]) -> int:
 
 def _other(number: int) -> Callable[[dict[str, Any]], int]:
     return lambda row: row["others"][number]
+
+
+def _order(row: dict[str, Any]) -> str:
+    """Return the entries that were searched for a name, in the order of the first attempt."""
+    return lines(
+        format_html(
+            "{}{}{}",
+            show.code(step["entry"]),
+            f" failed {step['failed']:,}\N{MULTIPLICATION SIGN}" if step["failed"] else "",
+            f" found {step['found']:,}\N{MULTIPLICATION SIGN}" if step["found"] else "",
+        )
+        for step in row["chain"]
+    )
 
 
 def _advice(row: dict[str, Any]) -> str:
@@ -401,13 +376,15 @@ def _advice(row: dict[str, Any]) -> str:
 
 _AREAS: tuple[Column[dict[str, Any]], ...] = (
     Column("area", "Storage area"),
-    Column("arm", "Arm"),
+    Column("arm", "Arm", cell=lambda row: show.arm(row["arm"], row["look"])),
     *(
         Column(f"{kind}_{end}", f"{title} {end}", unit="")
         for kind, title in (("open", "Open"), ("stat", "Stat"), ("other", "Others"))
         for end in ("ok", "failed")
     ),
     Column("duration_s", "Time", lambda row: row["duration_s"] or None, "", form=show.seconds),
+    Column("total", ""),
+    Column("failed", ""),
     Column("ratio", "Ratio", unit="", about="Look-ups per run, relative to the first arm"),
 )
 _ENTRIES: tuple[Column[dict[str, Any]], ...] = (
@@ -420,6 +397,12 @@ _ENTRIES: tuple[Column[dict[str, Any]], ...] = (
     Column(
         "duration_s", "Time wasted", lambda row: row["duration_s"] or None, "", form=show.seconds
     ),
+)
+_NAMES: tuple[Column[dict[str, Any]], ...] = (
+    Column("name", "Name", form=show.code, css="wrap"),
+    Column("wasted", "Wasted look-ups", unit=""),
+    Column("entries", "Entries", unit=""),
+    Column("", "In the order of the search", _order, css="wrap"),
 )
 _FILES: tuple[Column[dict[str, Any]], ...] = (
     Column("path", "Path", form=show.code, css="wrap"),

@@ -14,9 +14,8 @@ from ioportal.core.formatting import decimal_bytes, percent, with_unit
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis import stragglers
 from ioportal.experiments.analysis.bursts import SLOW
-from ioportal.experiments.analysis.output import HOT, SCORES, Output, analyse
-from ioportal.experiments.charts import output
-from ioportal.experiments.charts.categories import Box, box_plot, heat_map
+from ioportal.experiments.analysis.output import SCORES, Output, analyse
+from ioportal.experiments.charts import bars, lines
 from ioportal.experiments.models import PairTransfer
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.ingest.models import Segment
@@ -41,7 +40,7 @@ _RATE = Unit.BYTES_PER_SECOND
 _BOX = ("p5", "p25", "p50", "p75", "p95")
 _STATE_TITLES = {"target": "slow targets", "client": "fast nodes"}
 _MINUTE_S = 60
-_MOST_TARGETS = 10  # named
+_MOST_PAIRS = 10  # listed
 _HEAT = (0.0, 1.5)
 _USELESS = f"{percent(stragglers.USEFUL, 0)} %"
 
@@ -96,16 +95,6 @@ class OutputPerformance(Section):
         return output
 
     @property
-    def is_cut(self) -> bool:
-        """Whether the run may have more transfers than are analysed."""
-        return self._analysis.transfers >= MOST_TRANSFERS
-
-    @property
-    def most_transfers(self) -> int:
-        """The number of transfers that are analysed at most."""
-        return MOST_TRANSFERS
-
-    @property
     def refusal(self) -> str:
         """The reason why the transfers are not analysed; "" if they are."""
         return self._output if isinstance(self._output, str) else ""
@@ -137,15 +126,14 @@ class OutputPerformance(Section):
 
     @cached_property
     def findings(self) -> list[str]:
-        """Stragglers, their persistence, prediction, balance and locality."""
+        """Stragglers, and whether the past predicts them."""
         if self.refusal:
             return [self.refusal]
+        is_cut = self._analysis.transfers >= MOST_TRANSFERS
         return [
+            *([f"Only the first {MOST_TRANSFERS:,} transfers are analysed."] if is_cut else ()),
             self._straggler_sentence(),
-            *self._persistence_sentences(),
             *self._skill_sentences(),
-            *self._balance_sentences(),
-            *self._locality_sentences(),
         ]
 
     def _straggler_sentence(self) -> str:
@@ -164,17 +152,6 @@ class OutputPerformance(Section):
 
     def _persistence(self) -> list[tuple[str, Persistence]]:
         return [(_STATE_TITLES[name], each) for name, each in self._analysis.persistence.items()]
-
-    def _persistence_sentences(self) -> Iterator[str]:
-        for title, each in self._persistence():
-            known = [(limit, share) for limit, share in each.ended.items() if share]
-            if known:
-                parts = [
-                    f"{_share_text(share)} within {limit / _MINUTE_S:g} min"
-                    for limit, share in known
-                ]
-                count = f"{each.episodes:,} episodes"
-                yield f"Return of {title} to normal: {', '.join(parts)} ({count})."
 
     def _skill_sentences(self) -> Iterator[str]:
         for component, skills in self._analysis.skills.items():
@@ -197,39 +174,26 @@ class OutputPerformance(Section):
             elif skills:
                 yield f"Whether slow {component}s stay slow is open: the intervals are too wide."
 
-    def _balance_sentences(self) -> Iterator[str]:
-        if self._analysis.imbalance is None:
-            return
-        hot, gini = self._analysis.imbalance.hot, self._analysis.imbalance.gini
-        if hot.is_empty():
-            yield f"Bytes are balanced over the targets (Gini coefficient {gini:.2f})."
-        else:
-            names = ", ".join(hot["target"].head(_MOST_TARGETS))
-            yield (
-                f"Hot targets, with at least {HOT:g} times the mean bytes: {names}. The "
-                f"busiest tenth has {percent(self._analysis.imbalance.top_share)} % of the bytes."
-            )
-
-    def _locality_sentences(self) -> Iterator[str]:
-        for each in self._analysis.localities:
-            rho = each.correlation
-            if rho is None:
-                continue
-            text = f"(Spearman {rho.value:.2f}, {rho.low:.2f} to {rho.high:.2f})"
-            if rho.low > 0:
-                yield f"{each.size}: denser sets of nodes have less bandwidth {text}."
-            elif rho.high < 0:
-                yield f"{each.size}: more distant nodes have less bandwidth {text}."
-            else:
-                yield f"{each.size}: no relation of distance and bandwidth is visible {text}."
-
     def charts(self) -> list[Part[Any]]:
         """Return all charts; none without bursts."""
         if self.refusal:
             return []
         parts = [
-            self._bandwidth_chart(),
-            self._share_chart(),
+            self._burst_chart(
+                "output-bandwidth",
+                "Bandwidth of bursts",
+                "Aggregate: sum of the clients' bandwidths. Delivered: bytes / time until the last "
+                "transfer ends.",
+                _RATE,
+                {"aggregate": "aggregate_bytes_per_s", "delivered": "delivered_bytes_per_s"},
+            ),
+            self._burst_chart(
+                "output-stragglers",
+                "Stragglers and effective aggregate bandwidth of bursts",
+                "Effective: aggregate bandwidth / (targets x peak of a target).",
+                Unit.SHARE,
+                {"stragglers": "straggler_share", "effective bandwidth": "effective"},
+            ),
             self._score_chart(),
             self._survival_chart(),
             self._skill_chart(),
@@ -242,39 +206,14 @@ class OutputPerformance(Section):
             parts.append(_target_chart(self._analysis.imbalance))
         return parts
 
-    def _minutes(self) -> list[float]:
-        starts = self._analysis.bursts["start_s"]
-        return ((starts - starts.min()) / _MINUTE_S).to_list()
-
-    def _bandwidth_chart(self) -> Part[Any]:
-        names = ("aggregate_bytes_per_s", "delivered_bytes_per_s")
-        return self._burst_chart(
-            "output-bandwidth",
-            "Bandwidth of bursts",
-            "Aggregate: sum of the clients' bandwidths. Delivered: bytes / time until the last "
-            "transfer ends.",
-            _RATE,
-            dict(zip(("aggregate", "delivered"), names, strict=True)),
-        )
-
-    def _share_chart(self) -> Part[Any]:
-        return self._burst_chart(
-            "output-stragglers",
-            "Stragglers and effective aggregate bandwidth of bursts",
-            "Effective: aggregate bandwidth / (targets x peak of a target).",
-            Unit.SHARE,
-            {"stragglers": "straggler_share", "effective bandwidth": "effective"},
-        )
-
     def _burst_chart(
         self, name: str, title: str, about: str, unit: Unit, columns: dict[str, str]
     ) -> Part[Any]:
         each = self._analysis.bursts
-        minutes = self._minutes()
         quantity = "Bandwidth" if unit is _RATE else "Share"
-        lines = [(label, each[column].to_list()) for label, column in columns.items()]
+        values = [(label, each[column].to_list()) for label, column in columns.items()]
         rows = each.select("burst", "size", "start_s", *columns.values()).rows()
-        first_s = each["start_s"].min()
+        first_s = rows[0][2]
         return Part(
             title,
             by_position(
@@ -290,7 +229,9 @@ class OutputPerformance(Section):
             ),
             rows,
             name,
-            output.over_time((quantity, str(unit)), minutes, lines),
+            lines.of_bursts(
+                (quantity, str(unit)), [(row[2] - first_s) / _MINUTE_S for row in rows], values
+            ),
             about=about,
         )
 
@@ -308,7 +249,7 @@ class OutputPerformance(Section):
             columns,
             [rows[at] for at in (1, 5, 10, 25, 50, 75, 90, 95, 99)],
             "output-scores",
-            output.scores(pair, lag),
+            lines.scores(pair, lag),
             about="Relative to the peak: the highest bandwidth of a target in any burst. Shaded: "
             "the band from 0.4 to 0.9.",
             exported=([column.name for column in columns], rows),
@@ -339,7 +280,7 @@ class OutputPerformance(Section):
             columns,
             [{"state": title, **vars(each)} for title, each in self._persistence()],
             "output-persistence",
-            output.survival(self._persistence()),
+            lines.survival(self._persistence()),
             has_figure=bool(rows),
             about=f"Slow: more than {SLOW:g} times the median time of the burst; fast: less than "
             "0.8 times. Episodes at the end of the series are censored (Kaplan-Meier).",
@@ -370,7 +311,7 @@ class OutputPerformance(Section):
             columns,
             listed,
             "output-prediction",
-            output.skill(named),
+            lines.skill(named),
             about="Skill: share of the stragglers that are avoided with those that were slow some "
             "minutes ago, beyond chance. 0: no information. 95 % intervals resample targets or "
             "clients.",
@@ -384,18 +325,16 @@ class OutputPerformance(Section):
             for target, value in zip(drawn.targets, values, strict=True)
             if value is not None
         ]
-        slowest = sorted(rows, key=lambda row: row[2])[:_MOST_TARGETS]
-        columns = by_position(
-            Column("client", "Client"),
-            Column("target", "Target"),
-            Column("relative_bandwidth", "Relative bandwidth", unit="", form="{:.2f}".format),
-        )
         return Part(
             "Bandwidth of clients with targets",
-            columns,
-            slowest,
+            by_position(
+                Column("client", "Client"),
+                Column("target", "Target"),
+                Column("relative_bandwidth", "Relative bandwidth", unit="", form="{:.2f}".format),
+            ),
+            sorted(rows, key=lambda row: row[2]),
             "output-pairs",
-            heat_map(
+            bars.heat_map(
                 ("Client", "Target"),
                 drawn.clients,
                 drawn.targets,
@@ -406,7 +345,7 @@ class OutputPerformance(Section):
             about="Median of the bandwidth relative to the median of the burst. A dark column is a "
             "slow target, a dark row a slow client. Of many clients or targets, neighbours are "
             "joined (+2: with the next two).",
-            exported=([column.name for column in columns], rows),
+            most=_MOST_PAIRS,
         )
 
     def _clients_chart(self) -> Part[Any]:
@@ -433,11 +372,17 @@ class OutputPerformance(Section):
             "output-distance",
             "Effective aggregate bandwidth by mean distance of nodes",
             "Distance: sum of the differences of coordinates, mean of all pairs of clients of a "
-            "burst.",
+            f"burst. {' '.join(self._correlations())}",
             quantity=("Effective aggregate bandwidth", Unit.SHARE),
             rows=rows,
             header=("low", "high"),
         )
+
+    def _correlations(self) -> Iterator[str]:
+        for each in self._analysis.localities:
+            if rho := each.correlation:
+                values = f"{rho.value:.2f} ({rho.low:.2f} to {rho.high:.2f})"
+                yield f"Spearman's correlation of {each.size}: {values}."
 
 
 def _box_part(
@@ -463,10 +408,10 @@ def _box_part(
         ),
         rows,
         name,
-        box_plot(
+        bars.box_plot(
             (label, str(unit)),
             [
-                Box(f"{row['size']}: {row['text']}", row["size"], [row[each] for each in _BOX])
+                (f"{row['size']}: {row['text']}", row["size"], [row[each] for each in _BOX])
                 for row in rows
             ],
         ),
@@ -493,8 +438,9 @@ def _target_chart(imbalance: Imbalance) -> Part[Any]:
         columns,
         table.select(column.name for column in columns).rows(),
         "output-targets",
-        output.targets(table, float(table["bytes"].to_numpy().mean())),
-        about=f"Sorted by bytes; the line is their mean. Gini coefficient {imbalance.gini:.2f}.",
+        bars.targets(table, float(table["bytes"].to_numpy().mean())),
+        about="Sorted by bytes; the line is their mean. The busiest tenth has "
+        f"{percent(imbalance.top_share)} % of the bytes; Gini coefficient {imbalance.gini:.2f}.",
     )
 
 

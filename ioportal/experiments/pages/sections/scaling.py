@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +12,8 @@ from ioportal.core.charts.arms import LOOKS
 from ioportal.core.formatting import lowered, significant, with_unit
 from ioportal.experiments.analysis.runs import UNUSABLE, run_metric
 from ioportal.experiments.analysis.scaling import scaling
-from ioportal.experiments.charts import scaling as chart
-from ioportal.experiments.pages.sections.section import Section, is_of_ior
+from ioportal.experiments.charts import lines
+from ioportal.experiments.pages.sections.section import Section, bounds, is_of_ior
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column, Table
 
@@ -107,7 +106,7 @@ class ScalingTests(Section):
         first, last = levels[0], levels[-1]
         constant = with_unit(growth.constant, self.metric.unit)
         part = f"the part beyond a constant {constant}" if growth.constant > 0 else "it"
-        times = f"{significant(last.mean / first.mean)}\N{MULTIPLICATION SIGN}"
+        times = f"{significant(last.mean.value / first.mean.value)}\N{MULTIPLICATION SIGN}"
         return (
             f"{arm.name}: {name} changes {times}, from {self._value(first)} to "
             f"{self._value(last)}; {part} grows {_comparison(growth)}, as "
@@ -116,7 +115,7 @@ class ScalingTests(Section):
 
     def _value(self, level: Level) -> str:
         nodes = f"{level.scale:,g} node{'' if level.scale == 1 else 's'}"
-        return f"{with_unit(level.mean, self.metric.unit)} with {nodes}"
+        return f"{with_unit(level.mean.value, self.metric.unit)} with {nodes}"
 
     def _outliers(self) -> Iterator[str]:
         for arm in self.arms:
@@ -147,40 +146,26 @@ class ScalingTests(Section):
         return [
             Part(
                 f"{metric.title} by number of nodes",
-                self._level_columns(),
-                [(arm.name, level) for arm in self.arms for level in arm.scaling.levels],
+                (
+                    Column[dict[str, Any]]("arm", "Arm"),
+                    Column("nodes", "Nodes", "scale", "", form="{:,g}".format),
+                    Column("runs", "Runs", "count", ""),
+                    Column("mean", "Mean", "mean__value", metric.unit),
+                    *bounds(metric.unit, "mean"),
+                    Column("median", "Median", unit=metric.unit),
+                    Column("unit", "", lambda _: str(metric.unit)),
+                ),
+                [
+                    {"arm": arm.name, **vars(level)}
+                    for arm in self.arms
+                    for level in arm.scaling.levels
+                ],
                 "scaling",
-                chart.figure((metric.title, str(metric.unit)), series),
+                lines.by_scale((metric.title, str(metric.unit)), series),
                 about="Dots are single runs, crosses outliers. The line is the fit a + b n^c "
                 "without outliers, the band its 95 % interval.",
             )
         ]
-
-    def _level_columns(self) -> tuple[Column[tuple[str, Level]], ...]:
-        unit = self.metric.unit
-        return (
-            Column("arm", "Arm", itemgetter(0)),
-            Column("nodes", "Nodes", lambda row: row[1].scale, "", form="{:,g}".format),
-            Column("runs", "Runs", lambda row: row[1].count, ""),
-            Column("mean", "Mean", lambda row: row[1].mean, unit),
-            Column(
-                "low",
-                "95 % interval",
-                lambda row: row[1].low,
-                "",
-                cell=lambda row: self._bounds(row[1]),
-            ),
-            Column("high", "", lambda row: row[1].high),
-            Column("median", "Median", lambda row: row[1].median, unit),
-            Column("unit", "", lambda _: str(unit)),
-        )
-
-    def _bounds(self, level: Level) -> str:
-        if level.low is None:
-            return "one run"
-        return (
-            f"{with_unit(level.low, self.metric.unit)} to {with_unit(level.high, self.metric.unit)}"
-        )
 
     def tables(self) -> dict[str, Table[Any]]:
         """Return the fits."""

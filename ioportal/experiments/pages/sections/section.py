@@ -7,16 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ioportal.core.formatting import UNKNOWN, with_unit
 from ioportal.experiments.analysis.runs import run_frame
 from ioportal.web.common import requests
+from ioportal.web.common.tables import Column, follow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import polars as pl
 
+    from ioportal.core.units import Unit
     from ioportal.experiments.models import Run
     from ioportal.experiments.pages.page import ExperimentPage
+    from ioportal.load.analysis.load_ramp import Interval
     from ioportal.web.common.parts import Part
     from ioportal.web.common.tables import Table
 
@@ -116,6 +120,19 @@ class Section(ABC):
         """Return the chart or table with a name."""
         table = self.tables().get(name)
         return table or next((part for part in self.parts if part.name == name), None)
+
+
+def bounds(unit: Unit, path: str) -> tuple[Column[Any], Column[Any]]:
+    """Return the columns of the bounds of an interval, whose bounds are equal with one run."""
+
+    def text(row: Any) -> str:
+        interval: Interval | None = follow(row, path)
+        if interval is None or interval.low == interval.high:
+            return UNKNOWN
+        return f"{with_unit(interval.low, unit)} to {with_unit(interval.high, unit)}"
+
+    low = Column[Any]("low", "95 % interval", f"{path}__low", "", cell=text)
+    return low, Column("high", "", f"{path}__high")
 
 
 IOR_LABEL = "operation"

@@ -19,11 +19,7 @@ from ioportal.experiments.analysis.storage_timing import (
     ratios,
     timing,
 )
-from ioportal.experiments.analysis.timing_observations import (
-    PLAUSIBLE_BYTES_PER_S,
-    Observation,
-    observations,
-)
+from ioportal.experiments.analysis.timing_observations import PLAUSIBLE_BYTES_PER_S, observations
 from ioportal.experiments.charts import bars
 from ioportal.experiments.pages.sections.section import Section
 from ioportal.web.common.parts import Part
@@ -104,27 +100,21 @@ class StorageTiming(Section):
         return value if 0 < value < 1e6 else PLAUSIBLE_BYTES_PER_S / _MEGABYTE  # noqa: PLR2004
 
     @cached_property
-    def observations(self) -> list[Observation]:
-        """Findings and unsupported conclusions."""
+    def findings(self) -> list[str]:
+        """What the counters show and cannot show."""
         found = observations(self.timings, self.plausible_mb_per_s * _MEGABYTE)
         return [*self._repeated, *found]
 
     @property
-    def _repeated(self) -> Iterator[Observation]:
+    def _repeated(self) -> Iterator[str]:
         """Yield the runs of an arm that repeat another run."""
         for arm, runs in self.page.runs_by_arm:
             for first, other in combinations([run for run in runs if run.counters], 2):
                 if first.counters == other.counters:
-                    text = (
-                        f"{arm.name}: runs {first.name} and {other.name} have identical counters. "
-                        "They are one run: delete one of them."
+                    yield (
+                        f"Doubt: {arm.name}: runs {first.name} and {other.name} have identical "
+                        "counters. They are one run: delete one of them."
                     )
-                    yield Observation("repeated-run", text, is_doubt=True)
-
-    @cached_property
-    def findings(self) -> list[str]:
-        """The observations in sentences."""
-        return [f"{'Doubt: ' if each.is_doubt else ''}{each.text}" for each in self.observations]
 
     @cached_property
     def rows(self) -> list[Row]:
