@@ -66,10 +66,12 @@ only. New thresholds apply to running jobs and flags of unresolved cases immedia
 shows which ended jobs the new thresholds would have flagged, of how many users and in how many
 cases.
 
-**Data quality.** Findings about jobs are suppressed if the quality of the job's data is below good;
-the flag states the reason. For rules that read traces only, at most 5 % of the job's RPCs may be
-ambiguous. For an estimated impact, at most 5 % of its operations may be ambiguous or contradicted:
-lost operations only make it smaller.
+**Data quality.** Findings about jobs are suppressed if the data that the rule reads is not good;
+the flag states the reason. Most rules need a good grade of the job's counters. Rules that read
+traces only need at most 5 % of the job's operations to be ambiguous or contradicted, and so does
+estimated impact: lost operations only make it smaller. Measured impact needs at most 5 % to be
+ambiguous. So a flag about impact may be good although the grade of the job's counters is poor; its
+page shows both.
 
 **Peaks.** A peak is the highest total of any five minutes so far. A poll interval counts if it lies
 within the five minutes. A longer interval counts with its mean. A peak is therefore never too high,
