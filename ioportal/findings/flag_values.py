@@ -18,7 +18,7 @@ _TITLES = {
     "capacity_per_s": "Capacity to which this share refers",
     "counted_enqueues": "Lock enqueues up to the latest counter read",
     "impact_is_estimated": "Impact is estimated",
-    "impact_s": "Impact: extra wait of other jobs",
+    "impact_s": "Impact: extra wait of others",
     "largest_job_operations": "Metadata operations of the largest job",
     "startup_opens": "Opens during start-up",
     "unattributed_rpcs": "Unattributed RPCs",

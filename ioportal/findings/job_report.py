@@ -163,8 +163,8 @@ class JobReport:
                 yield "", f"{_known(per_hour, Unit.COUNT)} per node-hour"
             yield from self._among_similar_jobs(name)
         if self._impact:
-            waiting = formatting.with_unit(self._impact.impact_s, Unit.SECONDS)
-            yield "Impact", f"{waiting} of extra wait of other jobs ({self._impact.source})"
+            waiting = formatting.total_waiting(self._impact.impact_s)
+            yield "Impact", f"extra wait of other users {waiting} ({self._impact.source})"
 
     def _among_similar_jobs(self, name: str) -> Iterator[tuple[str, str]]:
         for each in self._standings:
@@ -175,7 +175,7 @@ class JobReport:
 
     def _quality(self) -> Iterator[tuple[str, str]]:
         statistics = self.job.statistics
-        yield "Data quality", statistics.get_quality_display()
+        yield "Data quality", f"{statistics.get_quality_display()} (counters)"
         for reason in (*statistics.quality_reasons, *statistics.bytes_reasons):
             yield "", reason
 

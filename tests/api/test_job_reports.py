@@ -53,7 +53,7 @@ def test_a_report_in_text(new_job, report):
         "Peak metadata rate 120 operations/s over 0:10:00",
         "Read 10.0 MB",
         "Written unknown",
-        "Data quality good",
+        "Data quality good (counters)",
         "Excessive metadata operations (warning)",
     ):
         assert line in lines
@@ -83,7 +83,7 @@ def test_impact_on_others_is_part_of_the_report(new_job, report, slow_down):
 
     text = " ".join(report().content.decode().split())
 
-    assert "Impact 12 s of extra wait of other jobs (measured)" in text
+    assert "Impact extra wait of other users 12.0 s (measured)" in text
 
 
 @pytest.fixture

@@ -88,15 +88,15 @@ FIGURES: dict[str, tuple[dict[str, Any], str, Any]] = {
     "mdops_rate_max_interval_s": (_NUMBER, "length of the interval of that rate in s", 30.0),
     "mdt_share_max_pct": (
         _NUMBER,
-        "largest share of the job in the metadata operations of an MDT in %",
-        31.5,
+        "largest share of the job in the metadata operations of an MDT in %, to two digits",
+        31.0,
     ),
     "op_mix": (
         _MIX,
         "share of each kind in the metadata operations, from 0 to 1; null if they are unknown",
         {"open": 0.3337, "close": 0.3335, "getattr": 0.3328},
     ),
-    "impact_s": (_NUMBER, "extra wait of other jobs in s", 164.2),
+    "impact_s": (_NUMBER, "extra wait of other users in s", 164.2),
     "impact_is_estimated": (
         _FLAG,
         "whether the impact is estimated from statistics of the server; false: measured in traces",
