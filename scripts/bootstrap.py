@@ -13,6 +13,7 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,8 @@ def bootstrap(lock: str, needs: list[str]) -> None:
             preparing = pool.submit(provider.prepare)
             install_python_packages(lock)
             preparing.result()
+        if lock == "dev":
+            install_hook()
 
 
 def install_debian_packages(needs: list[str]) -> None:
@@ -127,6 +130,16 @@ def pip_install(lock: str, *pip: str) -> None:
     options = ("--require-hashes", "--only-binary=:all:", "--no-deps", "--no-compile", "--quiet")
     install = (str(VENV / "bin/python"), *pip, "install", *options)
     run_logged((*install, "--requirement", str(LOCKS / f"{lock}.txt")), f"pip-{lock}")
+
+
+def install_hook() -> None:
+    """Let git check the subjects of commits, unless the developer has a hook."""
+    asked = ("git", "rev-parse", "--path-format=absolute", "--git-path", "hooks/commit-msg")
+    answer = subprocess.run(asked, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    hook = Path(answer.stdout.strip())
+    if answer.returncode == 0 and not hook.exists():  # otherwise the checkout is an archive
+        hook.parent.mkdir(exist_ok=True)
+        shutil.copy(CHECKOUT / "scripts/commit-msg", hook)
 
 
 def stamped(lock: str) -> str | None:
