@@ -21,11 +21,11 @@ from ioportal.api.tokens import ScopedToken
 from ioportal.celery import wake
 from ioportal.core.stages import ATTRIBUTE_PENDING
 from ioportal.ingest import backpressure, batches, senders
-from ioportal.ingest.manifest import Manifest
-from ioportal.ingest.refusals import (
+from ioportal.ingest.manifest import (
     Ahead,
     Conflict,
     Fenced,
+    Manifest,
     Refusal,
     TooLarge,
     UnknownType,

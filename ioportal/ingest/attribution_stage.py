@@ -2,7 +2,7 @@
 
 One worker attributes at a time (a lock until its transaction ends): two would insert the same rows.
 Loading continues meanwhile; every load leaves a dirty interval. Data that arrive after retention
-are not attributed but counted as late (`models/late_rows.py`).
+are not attributed but counted as late (`LateRows`).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from collectors.parsed import Account, Parsed, reject_frame
 from ioportal.ingest import checks, senders, wire
 from ioportal.ingest.formats import BATCH_LOADERS
 from ioportal.ingest.loading import OTHER_REASONS, Refused
+from ioportal.ingest.manifest import Conflict, Refusal
 from ioportal.ingest.models import Batch, Reject, Segment
-from ioportal.ingest.refusals import Conflict, Refusal
 from ioportal.site.models import Source
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import polars as pl
 from collectors import tables
 from collectors.batch.states import STATES
 from collectors.lustre.rpc_seconds import WAIT_S
-from ioportal.ingest.refusals import Ahead, Refusal
+from ioportal.ingest.manifest import Ahead, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from uuid import uuid4
 
 import polars as pl
@@ -14,23 +16,20 @@ from django.db import IntegrityError, transaction
 
 from collectors import tables
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account
-from ioportal.ingest.file_digests import digest_before, file_digest, stored_name
 from ioportal.ingest.models import Reject, Segment
-from ioportal.ingest.prefetch import prefetch
 from ioportal.site import name_ids
 from ioportal.telemetry.free_space import require_space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from collectors.format import Format
     from collectors.parsed import Parsed
     from collectors.source import Source
     from ioportal.site.models import Cluster, Filesystem, Server, Target
 
-REJECTS_STORED = 1_000  # per reason
-REASONS_STORED = 100
-OTHER_REASONS = "other reasons"
+_NAME_CHARACTERS = 1_024
+_Item = TypeVar("_Item")
 _CORRECTIONS = (tables.JOBS, tables.LAUNCHES, tables.WORKLOAD_JOBS)
 
 
@@ -296,3 +295,49 @@ def _in_order_of_time(loads: list[_Load]) -> Iterator[tuple[_Load, Parsed]]:
             yield behind, parsed
         else:
             unfinished.remove(behind)
+
+
+def digest_before(file: InputFile, form: Format, *, alone: bool) -> str:
+    """Read a file through and return its digest; "" if that is impossible or not worthwhile.
+
+    A single file with a new name is most likely new.
+    """
+    if file.name is None:
+        return ""
+    segments = Segment.objects.filter(format=form.name, name=stored_name(file.name))
+    if alone and not segments.exists():
+        return ""
+    source = file.open()
+    for _ in source.chunks():
+        pass
+    return file_digest(form, file.origin, source)
+
+
+def file_digest(form: Format, origin: Origin, source: Source) -> str:
+    """Return the digest of the content and the origin of a file."""
+    identity = f"{form.name}\n{origin.identity()}\n{source.digest}"
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def stored_name(name: str) -> str:
+    """Return the end of a file's name, as segments store it."""
+    return name[-_NAME_CHARACTERS:]
+
+
+def prefetch(items: Iterator[_Item]) -> Generator[_Item]:
+    """Yield the same items; a thread produces the next one meanwhile.
+
+    Parsing and copying then use two processors, because neither holds Python's lock for long.
+    `items` must not use the database: the thread has no connection. A caller that may stop early
+    closes the generator, which ends the thread.
+    """
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        upcoming = thread.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = thread.submit(next, items, None)
+            yield item
+
+
+REJECTS_STORED = 1_000  # per reason
+REASONS_STORED = 100
+OTHER_REASONS = "other reasons"

@@ -15,8 +15,8 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from ioportal.ingest.manifest import Fenced, Refusal
 from ioportal.ingest.models import Sender, Stream
-from ioportal.ingest.refusals import Fenced, Refusal
 
 if TYPE_CHECKING:
     from datetime import datetime

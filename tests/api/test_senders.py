@@ -10,9 +10,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from ioportal.ingest import batches
-from ioportal.ingest.manifest import Manifest
+from ioportal.ingest.manifest import Manifest, Refusal
 from ioportal.ingest.models import Segment, Sender, Stream
-from ioportal.ingest.refusals import Refusal
 from ioportal.site.models import Server, Source, Target
 from ioportal.telemetry.models import Coverage
 from tests.batches import ARROW, STREAM, arrow, delta, traced, window

@@ -11,8 +11,7 @@ from collectors.tables import Table
 from ioportal.ingest.formats.accounting import JobsLoader, LaunchesLoader, WorkloadJobsLoader
 from ioportal.ingest.formats.common import LoadOptions
 from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
-from ioportal.ingest.formats.deltas import JobDeltasLoader, TargetDeltasLoader
-from ioportal.ingest.formats.exports import ExportDeltasLoader
+from ioportal.ingest.formats.deltas import ExportDeltasLoader, JobDeltasLoader, TargetDeltasLoader
 from ioportal.ingest.formats.histories import HistoryLoader
 from ioportal.ingest.formats.services import ServiceStatsLoader
 from ioportal.ingest.formats.traces import RpcTraceLoader, TraceBatchLoader

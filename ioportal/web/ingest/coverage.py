@@ -17,9 +17,9 @@ from django.views.decorators.http import require_safe
 from ioportal.core.formatting import percent
 from ioportal.core.time_fields import local_text
 from ioportal.core.time_ranges import TimeRange
+from ioportal.ingest import data_quality
 from ioportal.ingest.coverage import strip
-from ioportal.ingest.data_quality import unexplained_operations
-from ioportal.ingest.data_quality.unexplained_operations import HOUR, TargetHour
+from ioportal.ingest.data_quality import HOUR, TargetHour
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.coverage import Interval
@@ -140,7 +140,7 @@ class Unexplained:
 def unexplained(window: TimeRange) -> list[Unexplained]:
     """Return the MDTs with operations in both sources within a range, by name."""
     targets = Target.objects.filter(kind=Target.Kind.MDT).select_related("filesystem")
-    hours = unexplained_operations.by_hour(targets.order_by("name"), window.start, window.end)
+    hours = data_quality.unexplained_operations(targets.order_by("name"), window.start, window.end)
     by_target: dict[Target, list[TargetHour]] = {}
     for hour in hours:
         by_target.setdefault(hour.target, []).append(hour)

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from ioportal.ingest import backpressure
 from ioportal.ingest import health as ingest_health
-from ioportal.ingest.data_quality.job_id_evidence import job_id_evidence
+from ioportal.ingest.data_quality import job_id_evidence
 from ioportal.telemetry import retention, storage
 from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpResponseBase
 
-    from ioportal.ingest.data_quality.job_id_evidence import JobIdEvidence
+    from ioportal.ingest.data_quality import JobIdEvidence
     from ioportal.ingest.health import Backlog, SourceHealth
     from ioportal.ingest.models import OwnerConflict
     from ioportal.telemetry.free_space import Overload

@@ -17,7 +17,7 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
 from ioportal.findings import flags
 from ioportal.findings.flag_history import job_marks
-from ioportal.ingest.data_quality import late_accounting
+from ioportal.ingest import data_quality
 from ioportal.jobs import job_facts, panda_jobs, rpc_reports
 from ioportal.jobs.job_facts import Comparison
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
@@ -33,7 +33,7 @@ from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
     from ioportal.findings.flags import FlagSummary
-    from ioportal.ingest.data_quality.late_accounting import LateAccounting
+    from ioportal.ingest.data_quality import LateAccounting
     from ioportal.jobs.analysis.rpc_report import RpcReport, RpcRow
     from ioportal.jobs.models import WorkloadJob
     from ioportal.jobs.panda_jobs import PandaSummary
@@ -133,7 +133,7 @@ class JobPage:
     @cached_property
     def late_accounting(self) -> LateAccounting | None:
         """Data that arrived before the accounting."""
-        return late_accounting.for_job(self.job)
+        return data_quality.late_accounting(self.job)
 
     @cached_property
     def flags(self) -> list[FlagSummary]:
