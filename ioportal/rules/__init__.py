@@ -5,8 +5,7 @@ from ioportal.rules.contradicted_job_ids import CONTRADICTED_JOB_IDS
 from ioportal.rules.create_unlink_churn import CREATE_UNLINK_CHURN
 from ioportal.rules.host_operations import HOST_OPERATIONS
 from ioportal.rules.host_outside_jobs import HOST_OUTSIDE_JOBS
-from ioportal.rules.impact import IMPACT
-from ioportal.rules.impact_of_many_jobs import IMPACT_OF_MANY_JOBS
+from ioportal.rules.impact import IMPACT, IMPACT_OF_MANY_JOBS
 from ioportal.rules.lock_contention import LOCK_CONTENTION
 from ioportal.rules.low_cpu_efficiency import LOW_CPU_EFFICIENCY
 from ioportal.rules.metadata_operations import METADATA_OPERATIONS

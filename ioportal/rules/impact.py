@@ -1,4 +1,6 @@
-"""Impact: a job slows down other users at a metadata server."""
+"""Impact: a job, or the jobs of a group together, slow down others at a metadata server."""
+
+from dataclasses import replace
 
 import polars as pl
 
@@ -12,12 +14,7 @@ from ioportal.rules.rule import (
     Subject,
     Threshold,
     Thresholds,
-)
-
-CAVEAT = (
-    "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
-    "mds_stats and job_stats: in simulated sets, two in three estimates were within a factor of 2. "
-    "Without both, impact is unknown."
+    is_explained,
 )
 
 
@@ -91,5 +88,56 @@ IMPACT = Rule(
     ),
     abuse_times=30,
     units={"impact_is_estimated": Unit.YES_NO},
-    caveat=CAVEAT,
+    caveat=(
+        "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
+        "mds_stats and job_stats: in simulated sets, two in three estimates were within a factor "
+        "of 2. Without both, impact is unknown."
+    ),
+)
+
+
+def _check_groups(groups: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
+    return _check(groups.filter(~is_explained()), thresholds)
+
+
+def _of_others(name: str, title: str) -> dict[str, Threshold]:
+    return {name: replace(IMPACT.thresholds[name], title=title)}
+
+
+IMPACT_OF_MANY_JOBS = replace(
+    IMPACT,
+    code="impact-of-many-jobs",
+    title="Many jobs slow down others",
+    meaning=(
+        "While the jobs of one application of a user or a project, of one user or of one project "
+        "kept a metadata server busy, RPCs of others took much longer than usual. No single job "
+        "or narrower group explains half of the impact, nor do flagged ones together."
+    ),
+    subject=Subject.USER,
+    thresholds={
+        **IMPACT.thresholds,
+        **_of_others("peak_impact_s", "Extra wait of others within five minutes"),
+        **_of_others("impact_s", "Extra wait of others within a day"),
+        **_of_others(
+            "impact_times", "Time of others' RPCs within these five minutes, relative to usual"
+        ),
+    },
+    advice=(
+        "The extra wait of others because of these jobs was {peak_impact_s:,.0f} s within five "
+        "minutes ({impact_is_estimated:E}; threshold {threshold_peak_impact_s:,.0f} s), "
+        "{impact_s:,.0f} s within a day (threshold {threshold_impact_s:,.0f} s). Limit the number "
+        "of jobs that run at the same time, and check which files they open."
+    ),
+    check=_check_groups,
+    example=Example(
+        "700 jobs of one node",
+        {
+            "peak_impact_s": 198755.0,
+            "impact_s": 198755.0,
+            "impact_share": 0.9231,
+            "impact_is_estimated": 0.0,
+            "impact_times": 20190.0,
+            "parts_impact_s": 0.0,
+        },
+    ),
 )
