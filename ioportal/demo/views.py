@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ioportal.demo import mailbox, tour
-from ioportal.web.mails.bodies import isolated
+from ioportal.web.mails.answers import isolated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

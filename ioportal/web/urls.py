@@ -12,7 +12,7 @@ from ioportal.web.ingest import coverage, health, registration, storage, streams
 from ioportal.web.ingest import views as ingest
 from ioportal.web.jobs import views as jobs
 from ioportal.web.load_ramp import views as load_ramp
-from ioportal.web.mails import answers, bodies
+from ioportal.web.mails import answers
 from ioportal.web.mails import views as mails
 from ioportal.web.mitigations import views as mitigations
 from ioportal.web.overview import views as overview
@@ -83,9 +83,9 @@ urlpatterns = [
     path("load-ramp/bins/", load_ramp.bins, name="load_ramp_bins"),
     path("mails/", mails.mail_list, name="mail_list"),
     path("mails/preview/", mails.preview, name="mail_preview"),
-    path("mails/preview/html/", bodies.preview_html, name="mail_preview_html"),
+    path("mails/preview/html/", answers.preview_html, name="mail_preview_html"),
     path("mails/<int:pk>/", mails.mail, name="mail"),
-    path("mails/<int:pk>/html/", bodies.html, name="mail_html"),
+    path("mails/<int:pk>/html/", answers.html, name="mail_html"),
     path("mitigations/", mitigations.mitigation_list, name="mitigation_list"),
     path("mitigations/log/", mitigations.log_mitigation, name="log_mitigation"),
     path("mitigations/what-worked/", mitigations.catalogue, name="what_worked"),

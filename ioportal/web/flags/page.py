@@ -9,30 +9,106 @@ from urllib.parse import urlencode
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
+from ioportal.core import formatting
 from ioportal.findings import flags, harm_texts, history, latest_data
 from ioportal.findings.flag_history import history_chart
 from ioportal.findings.flags import is_simulated, summaries, with_subjects
 from ioportal.findings.models import Flag
+from ioportal.jobs import standings
+from ioportal.jobs.analysis.histograms import Scale
+from ioportal.jobs.charts import histograms as charts
 from ioportal.jobs.job_facts import Comparison, statistics_of
 from ioportal.load import queue_links
 from ioportal.load.principals import job_group_filters
+from ioportal.metrics import BY_NAME
 from ioportal.rules.evidence import DAY
+from ioportal.rules.outlier import OUTLIER, at_threshold
 from ioportal.rules.rule import GROUPS, Subject
 from ioportal.site.contacts import contact
 from ioportal.site.models import Server
-from ioportal.web.flags.outlier_histogram import OutlierHistogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from django.contrib.auth.models import User
 
     from ioportal.findings.flags import Figure, FlagSummary
     from ioportal.findings.history.source import MeasureHistory
     from ioportal.findings.models import FlagEvent
+    from ioportal.jobs.analysis.histograms import Bin
+    from ioportal.jobs.models import Job
     from ioportal.load.episodes import Episode
     from ioportal.load.step_charts import StepsChart
     from ioportal.site.contacts import Contact
+
+
+class OutlierHistogram:
+    """The jobs similar to a flag's job, by the metric of the outlier rule."""
+
+    metric = BY_NAME["metadata_operations_per_node"]
+    script_id = "figure-similar-jobs"
+    columns = ("from", "below", "count", "share")
+
+    def __init__(self, flag: Flag, job: Job) -> None:
+        self._job = job
+        self._lines = {
+            f"job {job.display_id}": flag.numbers[self.metric.name],
+            "threshold": at_threshold(flag.numbers, flag.thresholds),
+        }
+        self.exports_url = reverse("flag_similar_jobs", args=[flag.pk])
+
+    @classmethod
+    def for_flag(cls, flag: Flag) -> OutlierHistogram | None:
+        """Return the histogram of a flag; None: it is of another rule."""
+        return cls(flag, flag.job) if flag.job and flag.rule == OUTLIER.code else None
+
+    @cached_property
+    def _bars(self) -> tuple[tuple[Bin, ...], charts.Bars]:
+        histogram = standings.metric_histogram(
+            self._job, self.metric.name, list(self._lines.values())
+        )
+        [counts] = histogram.counts
+        total = sum(count or 0 for count in counts)
+        return histogram.bins, charts.Bars("similar jobs", total, counts)
+
+    @property
+    def total(self) -> int:
+        """Number of similar jobs with the metric."""
+        return self._bars[1].known
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no similar jobs."""
+        return not self.total
+
+    @property
+    def figure(self) -> charts.Figure:
+        """The chart for Plotly."""
+        bins, bars = self._bars
+        chart = charts.Chart(
+            self.metric.title,
+            str(self.metric.unit),
+            "{:,}".format,
+            formatting.short,
+            Scale.LOG,
+            as_shares=False,
+        )
+        return charts.figure(chart, bins, [bars], [""] * len(bins), self._lines)
+
+    @property
+    def rows(self) -> Iterator[tuple[str, int, float]]:
+        """Yield bounds, count and share of the bins that are not empty."""
+        for low, high, count, share in self.values:
+            if count:
+                yield charts.bounds_in_words("{:,}".format, (low, high)), count, share
+
+    @property
+    def values(self) -> Iterator[tuple[int, int, int, float]]:
+        """Yield a row of `columns` for every bin."""
+        bins, bars = self._bars
+        for (low, high), count in zip(bins, bars.counts, strict=True):
+            yield low, high, count or 0, bars.share(count or 0)
+
 
 _LISTED_EPISODES = 12
 

@@ -28,7 +28,7 @@ from ioportal.site.contacts import contact
 from ioportal.telemetry.models import Method
 from ioportal.web.common.requests import changed_query
 from ioportal.web.common.tables import Column, Table
-from ioportal.web.panda.job_list import COLUMNS as PANDA_COLUMNS
+from ioportal.web.panda.page import COLUMNS as PANDA_COLUMNS
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:

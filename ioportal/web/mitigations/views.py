@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from ioportal.changes.models import Mitigation
 from ioportal.web.common import exports
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.mitigations import prefilled
+from ioportal.web.mitigations import forms
 from ioportal.web.mitigations.forms import MitigationForm
 from ioportal.web.mitigations.page import Catalogue, MitigationList, MitigationPage
 
@@ -69,7 +69,7 @@ def log_mitigation(request: UserRequest) -> HttpResponse:
             _tell(request, form, f"Mitigation logged: {logged.title}.")
             return redirect("mitigation", logged.pk)
     else:
-        form = MitigationForm(request.user, initial=prefilled.initial(request, request.user))
+        form = MitigationForm(request.user, initial=forms.initial(request, request.user))
     return _form_page(request, form)
 
 

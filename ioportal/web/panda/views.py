@@ -8,8 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ioportal.web.common import exports
-from ioportal.web.panda.job_list import HEADER, PandaJobList
-from ioportal.web.panda.page import PandaJobPage
+from ioportal.web.panda.page import HEADER, PandaJobList, PandaJobPage
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase

@@ -14,8 +14,7 @@ from ioportal.jobs.models import Population
 from ioportal.jobs.population_tables import TABLE_HEADER, value_of
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
-from ioportal.web.populations.forms import PopulationForm
-from ioportal.web.populations.page import PopulationPage
+from ioportal.web.populations.page import PopulationForm, PopulationPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

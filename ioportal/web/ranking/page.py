@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from django import forms
 from django.core.paginator import Paginator
 from django.urls import reverse
 
@@ -17,12 +18,11 @@ from ioportal.jobs import rankings
 from ioportal.jobs.analysis.populations import shown
 from ioportal.jobs.cache import cached, statistics_version, visibility_key
 from ioportal.jobs.models import Job
-from ioportal.jobs.rankings import INTERVALS, JOBS, MAX_RANKED, PER
+from ioportal.jobs.rankings import INTERVALS, JOBS, MAX_RANKED, MEASURES, PER, SUBJECTS, Choice
 from ioportal.load.job_groups import Application
 from ioportal.load.principals import job_group_filters, job_group_name
 from ioportal.site.contacts import contacts
 from ioportal.web.common.selection import SelectedJobs
-from ioportal.web.ranking.forms import RankingForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,8 +31,58 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
-    from ioportal.jobs.rankings import Choice, Ranked
+    from ioportal.jobs.rankings import Ranked
     from ioportal.site.contacts import Contact
+
+_MEASURES = [(measure.name, measure.title) for measure in MEASURES.values()]
+_DEFAULT = {"of": "user", "by": "metadata_operations", "per": ""}
+_MIN_NODE_HOURS = "1"  # of a ratio: short runs have extreme ones
+
+
+class RankingForm(forms.Form):
+    """Subjects and measures of a ranking."""
+
+    of = forms.ChoiceField(
+        label="Rank",
+        required=False,
+        choices=[(subject.name, subject.plural) for subject in SUBJECTS.values()],
+    )
+    by = forms.ChoiceField(label="by", required=False, choices=_MEASURES)
+    per = forms.ChoiceField(label="Normalize", required=False, choices=list(PER.items()))
+    min_node_hours = forms.FloatField(
+        label="At least (node-hours)", required=False, min_value=0, max_value=1e12
+    )
+    columns = forms.MultipleChoiceField(
+        label="Columns", required=False, choices=_MEASURES, widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, query: QueryDict) -> None:
+        given = query.copy()
+        if given.get("per") and not given.get("min_node_hours"):
+            given["min_node_hours"] = _MIN_NODE_HOURS
+        super().__init__(given)
+
+    def clean_per(self) -> str:
+        """Refuse a denominator for figures that are not summed."""
+        per: str = self.cleaned_data["per"]
+        measure = MEASURES.get(self.cleaned_data.get("by") or _DEFAULT["by"])
+        if per and measure and not measure.is_sum:
+            raise forms.ValidationError("This figure is the highest of a job: choose “in total”.")
+        return per
+
+    @property
+    def choice(self) -> Choice:
+        """The choice; the default if the form is invalid."""
+        given = self.cleaned_data if self.is_valid() else {}
+        values = {name: given.get(name) or default for name, default in _DEFAULT.items()}
+        return Choice(
+            SUBJECTS[values["of"]],
+            MEASURES[values["by"]],
+            values["per"],
+            tuple(MEASURES[name] for name in given.get("columns", ())),
+            given.get("min_node_hours") or 0.0,
+        )
+
 
 PER_PAGE = 50
 COUNTING = (
