@@ -25,9 +25,9 @@ from ioportal.core.visible_text import visible
 from ioportal.findings import evidence
 from ioportal.findings.group_evidence import LOOK_BACK
 from ioportal.findings.models import Flag
+from ioportal.jobs.expressions import most_at_once
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.population_values import local_days, size_classes
-from ioportal.jobs.runs import most_at_once
 from ioportal.metrics import BY_NAME, Metric
 from ioportal.rules import BY_CODE
 from ioportal.rules.evidence import JOB_EVIDENCE

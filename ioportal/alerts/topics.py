@@ -29,8 +29,8 @@ from ioportal.findings.models import Case, Flag, JobEvidence
 from ioportal.jobs import standings
 from ioportal.jobs.analysis import remedies
 from ioportal.jobs.analysis.populations import coarse, shown
+from ioportal.jobs.expressions import KNOWN_UNTIL, most_at_once
 from ioportal.jobs.models import Job
-from ioportal.jobs.runs import KNOWN_UNTIL, most_at_once
 from ioportal.load import capacity, episodes, operations
 from ioportal.load.episodes import moment_text
 from ioportal.rules.evidence import PEAK_SPAN

@@ -16,11 +16,11 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.core.units import Unit
 from ioportal.jobs.analysis.histograms import Histogram, Scale, histogram
 from ioportal.jobs.cache import cached
+from ioportal.jobs.expressions import nodes
 from ioportal.jobs.models import JobStatistics
 from ioportal.jobs.population_values import Covariate
 from ioportal.jobs.populations import PANDA_JOBS, figures_version
-from ioportal.jobs.rpcs_by_kind import rpcs_by_kind
-from ioportal.jobs.runs import nodes
+from ioportal.jobs.rpc_reports import rpcs_by_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -18,8 +18,8 @@ from ioportal.core.units import Unit
 from ioportal.core.visible_text import visible, visible_text
 from ioportal.findings import flags
 from ioportal.jobs import job_facts, standings
+from ioportal.jobs.expressions import node_hours
 from ioportal.jobs.models import DirtyStatistics
-from ioportal.jobs.runs import node_hours
 from ioportal.load import impact_totals
 from ioportal.telemetry.models import Principal
 

@@ -14,8 +14,8 @@ from ioportal.core import formatting
 from ioportal.core.units import Unit
 from ioportal.core.visible_text import visible
 from ioportal.findings.models import Case
+from ioportal.jobs.expressions import node_hours
 from ioportal.jobs.models import Job
-from ioportal.jobs.runs import node_hours
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 
-from ioportal.jobs.keys import EachOf
+from ioportal.jobs.expressions import EachOf
 from ioportal.jobs.models import Job
 
 if TYPE_CHECKING:

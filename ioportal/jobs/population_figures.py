@@ -11,9 +11,8 @@ from django.db.models import Count, F, Q
 from django.db.models.lookups import IsNull
 
 from ioportal.jobs.analysis.populations import hides_owners
-from ioportal.jobs.keys import EachOf
+from ioportal.jobs.expressions import EachOf, Packed, metric_column
 from ioportal.jobs.models import JobStatistics
-from ioportal.jobs.packed import Packed, metric_column
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.site.models import Cluster
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from ioportal.jobs.analysis.comparison.arms import Arm
 from ioportal.jobs.application_names import application_name_sql
-from ioportal.jobs.packed import Hash, Packed
+from ioportal.jobs.expressions import Hash, Packed
 from ioportal.jobs.panda_jobs import FIGURES
 
 if TYPE_CHECKING:

@@ -14,7 +14,9 @@ from django.db.models import (
 )
 from django.http import QueryDict
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
+from ioportal.core import visible_text
 from ioportal.jobs.analysis.histograms import Histogram, Scale, histogram
 from ioportal.jobs.analysis.populations import (
     Spread,
@@ -25,7 +27,7 @@ from ioportal.jobs.analysis.populations import (
 )
 from ioportal.jobs.cache import cached, statistics_version, visibility_key
 from ioportal.jobs.job_filters import BOUNDS, JobFilter
-from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job, WorkloadJob
 from ioportal.jobs.panda_filters import PANDA_BOUNDS, PandaFilter
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.jobs.population_figures import ALL_JOBS, Figures, batch_job_figures, panda_job_figures
@@ -278,3 +280,52 @@ JOB_KINDS = {kind.name: kind for kind in (BATCH_JOBS, PANDA_JOBS)}
 def kind_in(query: QueryDict) -> JobKind:
     """Return the unit of a query; an invalid one means batch jobs."""
     return JOB_KINDS.get(query.get("unit", ""), BATCH_JOBS)
+
+
+def population_text(query: str, user: User | None = None) -> str:
+    """Return a population as text: 'user: alice; state: failed'."""
+    parameters = QueryDict(query)
+    kind = kind_in(parameters)
+    filters = filters_text(kind, query)
+    if not filters:
+        return f"{'All' if user is None or user.is_staff else 'Your'} {kind.plural}"
+    return filters if kind is BATCH_JOBS else f"{kind.plural}, {filters}"
+
+
+def filters_text(kind: JobKind, query: str) -> str:
+    """Return the filters of a query as text."""
+    filters = kind.filter_set.base_filters
+    return "; ".join(
+        f"{filters[name].label.lower()}: {', '.join(map(_value_text, values))}"
+        for name, values in QueryDict(query).lists()
+        if name in filters
+    )
+
+
+def _value_text(value: str) -> str:
+    """Return the value of a filter as text; times on the site's clock."""
+    try:
+        moment = parse_datetime(value)
+        if moment and timezone.is_aware(moment):
+            moment = timezone.localtime(moment)
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None:
+        return visible_text.visible(value)
+    return f"{moment:%Y-%m-%d %H:%M:%S}".removesuffix(":00")
+
+
+def pending_statistics(kind: JobKind, jobs: Any, *, flags: bool = True) -> int:
+    """Return the number of ended jobs with outdated statistics. Running ones always have such.
+
+    Args:
+        kind: of the jobs.
+        jobs: their QuerySet.
+        flags: whether jobs with outdated flags count, too.
+    """
+    prefix = "" if kind is BATCH_JOBS else "batch_job__"
+    pending = DirtyStatistics.objects.order_by().values("job_id")
+    if flags:
+        pending = pending.union(DirtyEvidence.objects.order_by().values("job_id"), all=True)
+    ended = jobs.filter(**{f"{prefix}pk__in": pending, f"{prefix}ended_at__isnull": False})
+    return int(ended.order_by().count())

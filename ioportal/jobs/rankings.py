@@ -16,7 +16,7 @@ from django.db.models import Max, Min
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.core.units import Unit
 from ioportal.jobs.application_names import application_name_sql
-from ioportal.jobs.runs import node_hours
+from ioportal.jobs.expressions import node_hours
 from ioportal.metrics import BY_NAME, PANDA_METRICS
 
 if TYPE_CHECKING:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models.functions import Coalesce, Now
 
 from collectors.batch import hostlists
 from collectors.lustre import opcodes
 from ioportal.jobs.accounting import OPEN_END
 from ioportal.jobs.analysis.rpc_report import RpcReport, RpcRow, Times
 from ioportal.site.models import Nid, Server, SourceJobId
-from ioportal.telemetry import buckets, coverage, levels, retention
+from ioportal.telemetry import buckets, coverage, levels, piecewise, retention
 from ioportal.telemetry.models import AttributedRpc, Method, Principal, RpcWindow
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Aggregate, Model, QuerySet
 
-    from ioportal.jobs.models import Job, Launch
+    from ioportal.jobs.models import Job, JobStatistics, Launch
     from ioportal.telemetry.levels import Level
 
 _ALL = "all"
@@ -281,3 +283,28 @@ def _row(opcode: str, figures: dict[str, Any], covered_s: float) -> RpcRow:
         queue_sum = int(figures["total_sum"]) - service_sum
         queue = Times(figures["queue_min"], queue_sum / timed, figures["queue_max"])
     return RpcRow(opcode, count, count / covered_s, service, queue)
+
+
+_LEVEL = levels.RPC_TEN_MINUTES
+
+
+def rpcs_by_kind(statistics: QuerySet[JobStatistics]) -> dict[str, int]:
+    """Add up the metadata RPCs attributed to traced jobs, by name of the opcode."""
+    traced = statistics.filter(metadata_rpcs__isnull=False)
+    runs = traced.aggregate(start=Min("job__started_at"), end=Max(Coalesce("job__ended_at", Now())))
+    counts: Counter[str] = Counter()
+    if runs["start"] is None:
+        return counts
+    servers = list(Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True))
+    begin, end = buckets.floor(runs["start"], _LEVEL.width), buckets.ceil(runs["end"], _LEVEL.width)
+    for piece in piecewise.pieces(_LEVEL, begin, end):
+        rows = piece.level.model._default_manager.filter(  # noqa: SLF001  (documented API)
+            kind=Principal.JOB,
+            job_id__in=traced.values("job"),
+            server_id__in=servers,
+            start__gte=piece.start,
+            start__lt=piece.end,
+        )
+        for opcode, count in rows.order_by().values_list("opcode").annotate(Sum("count")):
+            counts[opcodes.name_of(opcode)] += int(count)
+    return counts

@@ -10,7 +10,7 @@ from psycopg import sql
 from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.jobs.analysis import quality
-from ioportal.jobs.runs import LATEST_END
+from ioportal.jobs.expressions import LATEST_END
 from ioportal.site.models import Target
 from ioportal.telemetry.models import Coverage, IoWindow, Principal
 from ioportal.telemetry.sums import metadata_increase, metadata_operations, timed_operations

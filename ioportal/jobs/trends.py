@@ -27,13 +27,12 @@ from django.utils import timezone
 
 from ioportal.core.units import Source
 from ioportal.jobs.analysis.trends import missing_reads
+from ioportal.jobs.expressions import KNOWN_UNTIL, Quantiles, nodes
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
 from ioportal.jobs.population_values import BATCH_APPLICATION, PANDA_APPLICATION, PANDA_NODE_COUNT
 from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS
-from ioportal.jobs.quantiles import Quantiles
 from ioportal.jobs.redefinitions import changes_opens
-from ioportal.jobs.runs import KNOWN_UNTIL, nodes
 from ioportal.site.models import ServerVersion, Target
 from ioportal.telemetry import coverage
 from ioportal.telemetry.models import Coverage

@@ -16,8 +16,8 @@ from django.utils import timezone
 from ioportal.core.formatting import signed, significant, with_unit
 from ioportal.core.units import Source, Unit
 from ioportal.jobs.analysis.comparison.results import MIN_DAYS
+from ioportal.jobs.expressions import Hash, Packed
 from ioportal.jobs.models import Job
-from ioportal.jobs.packed import Hash, Packed
 from ioportal.jobs.population_values import size_classes
 from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS
 from ioportal.jobs.trends import BATCH_RECORDS

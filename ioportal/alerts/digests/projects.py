@@ -18,8 +18,8 @@ from ioportal.core.units import Unit
 from ioportal.core.visible_text import visible
 from ioportal.findings.flag_values import in_words, title_of
 from ioportal.findings.models import Flag
+from ioportal.jobs.expressions import node_hours
 from ioportal.jobs.models import Job
-from ioportal.jobs.runs import node_hours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 
 from ioportal.api.problems import Problem, invalid
 from ioportal.core.postgres.compiled import Parameter
-from ioportal.jobs.keys import KEYS, EachOf
+from ioportal.jobs.expressions import KEYS, EachOf
 from ioportal.jobs.panda_jobs import valid_ids
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ioportal.core.postgres.compiled import Compiled, Parameter
 from ioportal.findings.models import Flag
 from ioportal.jobs.analysis.populations import shown
 from ioportal.jobs.cache import visibility_key
-from ioportal.jobs.keys import KEYS, EachOf
+from ioportal.jobs.expressions import KEYS, EachOf
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.load.job_exports import PANDA_COLUMNS
 

@@ -237,3 +237,11 @@ def _percentile(ascending: Numbers, percent: int) -> float:
     below, rest = divmod((ascending.size - 1) * percent, 100)
     low, high = ascending[below].item(), ascending[min(below + 1, ascending.size - 1)].item()
     return float(low + (high - low) * rest / 100)
+
+
+# How pages and exports say that other users' jobs are hidden.
+RULE = (
+    f"at least {MIN_GROUP} jobs of {MIN_OWNERS} users, none with more than "
+    f"{MAX_SHARE:.0%} of the figure"
+)
+HIDDEN = f"Other users' jobs are shown only together: {RULE}"

@@ -11,8 +11,7 @@ from django.urls import reverse
 from ioportal.core.time_ranges import OpenRange
 from ioportal.core.times import ALL
 from ioportal.jobs.job_filters import TIME
-from ioportal.jobs.pending_statistics import pending_statistics
-from ioportal.jobs.populations import BATCH_JOBS, JOB_KINDS
+from ioportal.jobs.populations import BATCH_JOBS, JOB_KINDS, pending_statistics
 from ioportal.web.common import job_kinds
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.jobs.job_filters import TIME
-from ioportal.jobs.population_filters import filters_text
+from ioportal.jobs.populations import filters_text
 from ioportal.web.common import job_kinds
 from ioportal.web.populations.references import read
 

@@ -25,10 +25,8 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.jobs import trends as questions
 from ioportal.jobs.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
 from ioportal.jobs.models import Population
-from ioportal.jobs.pending_statistics import pending_statistics
-from ioportal.jobs.population_filters import population_text
 from ioportal.jobs.population_values import Covariate
-from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.jobs.populations import BATCH_JOBS, pending_statistics, population_text
 from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.load import moved_load
 from ioportal.web.common.requests import changed_query

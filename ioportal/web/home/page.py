@@ -23,8 +23,7 @@ from ioportal.findings.models import Case
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
-from ioportal.jobs.pending_statistics import pending_statistics
-from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.jobs.populations import BATCH_JOBS, pending_statistics
 from ioportal.load import impact_totals, request_times
 from ioportal.load.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target

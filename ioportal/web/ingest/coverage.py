@@ -18,7 +18,6 @@ from ioportal.core.formatting import percent
 from ioportal.core.time_fields import local_text
 from ioportal.core.time_ranges import TimeRange
 from ioportal.ingest import data_quality
-from ioportal.ingest.coverage import strip
 from ioportal.ingest.data_quality import HOUR, TargetHour
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
@@ -39,6 +38,34 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
     from ioportal.web.common.requests import UserRequest
+
+WIDTH = 1_000
+
+
+def strip(
+    observed: Sequence[tuple[datetime, datetime]], start: datetime, end: datetime
+) -> list[tuple[float, float]]:
+    """Lay intervals out as bars.
+
+    Args:
+        observed: disjoint intervals within [start, end), in order.
+        start: start of the range.
+        end: end of the range, after `start`.
+
+    Returns:
+        Position and width of each bar, in units of `WIDTH`. Bars are at least one unit wide, so
+        that they are visible. Touching bars are merged.
+    """
+    bars: list[tuple[float, float]] = []
+    for since, until in observed:
+        left = WIDTH * ((since - start) / (end - start))
+        right = max(left + 1, WIDTH * ((until - start) / (end - start)))
+        if bars and left <= sum(bars[-1]):
+            bars[-1] = (bars[-1][0], right - bars[-1][0])
+        else:
+            bars.append((left, right - left))
+    return bars
+
 
 _DEFAULT_RANGE = timedelta(days=3)
 _NOTABLE = 0.05  # unexplained share of an hour

@@ -14,9 +14,7 @@ from ioportal.changes import mitigation_effects
 from ioportal.changes.arm_details import arm_jobs
 from ioportal.changes.models import Mitigation
 from ioportal.jobs import scopes
-from ioportal.jobs.pending_statistics import pending_statistics
-from ioportal.jobs.population_filters import population_text
-from ioportal.jobs.populations import BATCH_JOBS, kind_in
+from ioportal.jobs.populations import BATCH_JOBS, kind_in, pending_statistics, population_text
 from ioportal.web.common import job_kinds
 from ioportal.web.common.tables import Column, Table, included, to
 from ioportal.web.comparisons.page import ComparisonPage

@@ -13,8 +13,8 @@ from django.urls import reverse
 from ioportal.core.units import Unit
 from ioportal.findings import case_texts as cases
 from ioportal.findings import flags
+from ioportal.jobs.expressions import node_hours
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.jobs.runs import node_hours
 from ioportal.load import impact_totals, job_groups
 from ioportal.site.contacts import contact, project_contact
 from ioportal.web.cases.inbox import ALL

@@ -15,9 +15,8 @@ from ioportal.jobs import populations
 from ioportal.jobs.analysis.histograms import Scale
 from ioportal.jobs.job_filters import TIME
 from ioportal.jobs.models import Population
-from ioportal.jobs.population_filters import filters_text, population_text
 from ioportal.jobs.population_tables import LAYOUTS, Column, DescribedPopulation, Table
-from ioportal.jobs.populations import kind_in
+from ioportal.jobs.populations import filters_text, kind_in, population_text
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.populations.histograms import HistogramPart

@@ -12,9 +12,8 @@ from django.urls import reverse
 
 from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.models import Population
-from ioportal.jobs.population_filters import population_text
 from ioportal.jobs.population_tables import DescribedPopulation
-from ioportal.jobs.populations import PANDA_JOBS, Selection, kind_in
+from ioportal.jobs.populations import PANDA_JOBS, Selection, kind_in, population_text
 from ioportal.web.common.selection import SelectedJobs
 
 if TYPE_CHECKING:

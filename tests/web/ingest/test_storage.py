@@ -1,9 +1,10 @@
-"""The storage page."""
+"""The storage page, and its forecasts of table sizes."""
 
 import pytest
 
 from ioportal.ingest.models import LateRows
 from ioportal.site.models import Server
+from ioportal.web.ingest.storage import Growth
 from tests.logs import at
 from tests.web.reading import json_of
 
@@ -40,3 +41,18 @@ def test_late_data_is_listed(as_staff):
     page = as_staff.get("/ingest/storage/").content.decode()
 
     assert "trace of mds1" in page
+
+
+@pytest.mark.parametrize(
+    ("growth", "days", "expected"),
+    [
+        pytest.param(Growth(50, 10, None, 1), 30, 350, id="no retention limit"),
+        pytest.param(Growth(50, 10, 20, 1), 5, 100, id="before the first drop"),
+        pytest.param(Growth(50, 10, 20, 1), 30, 210, id="steady size"),
+        pytest.param(Growth(900, 10, 20, 1), 5, 900, id="old rows not yet dropped"),
+        pytest.param(Growth(900, 10, 20, 1), 21, 210, id="old rows dropped"),
+        pytest.param(Growth(50, None, 20, 1), 30, None, id="unknown growth"),
+    ],
+)
+def test_size_after_some_days(growth, days, expected):
+    assert growth.after(days) == expected

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ioportal.ingest.coverage import WIDTH, strip
+from ioportal.web.ingest.coverage import WIDTH, strip
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 
