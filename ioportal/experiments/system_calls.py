@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from collectors.tables import SYSTEM_CALLS
 from ioportal.experiments.analysis.lookups import FILE_PATTERNS
 from ioportal.experiments.models import SystemCall, SystemCallWindow
 from ioportal.telemetry.copy import read_rows
@@ -16,21 +17,10 @@ if TYPE_CHECKING:
     from ioportal.experiments.models import Experiment, Run
 
 AREAS, PATTERNS = "storage_areas", "file_patterns"  # names in `Experiment.settings`
-_CALLS = {
-    "call": pl.String(),
-    "path": pl.String(),
-    "error": pl.String(),
-    "count": pl.Int64(),
-    "timed": pl.Int64(),
-    "duration_s": pl.Float64(),
-    "first_line": pl.Int64(),
-}
+_CALLS = {name: kind for name, kind in SYSTEM_CALLS.columns.items() if name != "second"}
 _WINDOWS = {
-    "second": pl.Int64(),
-    "call": pl.String(),
-    "failed": pl.Boolean(),
-    "count": pl.Int64(),
-    "duration_s": pl.Float64(),
+    name: {**SYSTEM_CALLS.columns, "failed": pl.Boolean()}[name]
+    for name in ("second", "call", "failed", "count", "duration_s")
 }
 
 

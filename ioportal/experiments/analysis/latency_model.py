@@ -45,14 +45,6 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Parameters:
-    """Latency of an operation, and bandwidth of the transfers."""
-
-    latency_s: float
-    bandwidth_bytes_per_s: float
-
-
-@dataclass(frozen=True)
 class Prediction:
     """The two terms of the predicted time."""
 
@@ -77,20 +69,22 @@ class Prediction:
         return None if measured_s is None else measured_s - self.total_s
 
 
-def predict(load: Load, parameters: Parameters) -> Prediction:
+def predict(load: Load, latency_s: float, bandwidth_bytes_per_s: float) -> Prediction:
     """Predict the time of a load.
 
     Args:
         load: operations and bytes, at least 0.
-        parameters: latency of at least 0 s, and a positive bandwidth.
+        latency_s: of an operation, at least 0.
+        bandwidth_bytes_per_s: of the transfers, positive.
 
     Raises:
         ValueError: a parameter is negative, zero or not finite.
     """
-    latency_s, bandwidth = parameters.latency_s, parameters.bandwidth_bytes_per_s
-    if not (0 <= latency_s < np.inf and bandwidth > 0):
-        raise ValueError(f"Latency {latency_s} s and bandwidth {bandwidth} bytes/s are unusable.")
-    return Prediction(load, load.operations * latency_s, load.bytes / bandwidth)
+    if not (0 <= latency_s < np.inf and bandwidth_bytes_per_s > 0):
+        raise ValueError(
+            f"Latency {latency_s} s and bandwidth {bandwidth_bytes_per_s} bytes/s are unusable."
+        )
+    return Prediction(load, load.operations * latency_s, load.bytes / bandwidth_bytes_per_s)
 
 
 @dataclass(frozen=True)
@@ -101,11 +95,6 @@ class Fit:
     latency_s: Interval
     bandwidth_bytes_per_s: Interval  # its upper bound may be infinite
     residual_s: float  # standard deviation about the model, with the degrees of freedom it leaves
-
-    @property
-    def parameters(self) -> Parameters:
-        """The fitted values."""
-        return Parameters(self.latency_s.value, self.bandwidth_bytes_per_s.value)
 
 
 def fit(loads: Sequence[Load]) -> Fit:

@@ -17,7 +17,6 @@ from ioportal.experiments.analysis.latency_model import (
     MIN_RUNS,
     Fit,
     NotIdentifiable,
-    Parameters,
     Prediction,
     claim,
     fit,
@@ -68,25 +67,17 @@ class ModelPage:
         self.selected = SelectedLoads(user, query, self.numbers)
         self.loads = self.selected.loads
         self.claimed_s = self.numbers.read(CLAIMED)
+        self.fit: Fit | None = None
+        self.fit_refusal = ""  # why the runs do not determine latency and bandwidth
+        try:
+            self.fit = fit(self.loads)
+        except NotIdentifiable as error:
+            self.fit_refusal = str(error)
 
     @property
     def errors(self) -> list[str]:
         """Invalid parameters, which are ignored."""
         return [*self.selected.errors, *self.numbers.errors]
-
-    @cached_property
-    def fit(self) -> Fit | None:
-        """Latency and bandwidth fitted to the runs; None: they do not determine both."""
-        return None if self.fit_refusal else fit(self.loads)
-
-    @cached_property
-    def fit_refusal(self) -> str:
-        """Why there is no fit; "" if there is one."""
-        try:
-            fit(self.loads)
-        except NotIdentifiable as error:
-            return str(error)
-        return ""
 
     @property
     def has_measured(self) -> bool:
@@ -94,34 +85,41 @@ class ModelPage:
         return sum(load.measured_s is not None for load in self.loads) >= MIN_RUNS
 
     @cached_property
-    def parameters(self) -> Parameters:
-        """Latency and bandwidth of the URL; without any, of the fit, or the defaults."""
-        latency_ms = self.numbers.read(LATENCY.name)
-        bandwidth = self.numbers.read(BANDWIDTH.name, is_positive=True)
-        if latency_ms is None and bandwidth is None and self.fit:
-            return self.fit.parameters
-        return Parameters(
+    def _entered(self) -> tuple[float | None, float | None]:
+        return (
+            self.numbers.read(LATENCY.name),
+            self.numbers.read(BANDWIDTH.name, is_positive=True),
+        )
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the predictions use the fitted values: the URL has no others."""
+        return self.fit is not None and self._entered == (None, None)
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """Latency in s and bandwidth in bytes/s, as fitted or entered, or the defaults."""
+        if self.fit and self.is_fitted:
+            return self.fit.latency_s.value, self.fit.bandwidth_bytes_per_s.value
+        latency_ms, bandwidth = self._entered
+        return (
             (LATENCY.default if latency_ms is None else latency_ms) / _MS,
             (bandwidth or BANDWIDTH.default) * _MEBIBYTE,
         )
 
     @property
-    def is_fitted(self) -> bool:
-        """Whether the parameters are the fitted values."""
-        return self.fit is not None and self.parameters == self.fit.parameters
-
-    @property
     def sliders(self) -> list[tuple[Number, str]]:
         """The parameters of the form with their values."""
+        latency_s, bandwidth = self.parameters
         return [
-            (LATENCY, f"{_MS * self.parameters.latency_s:.6g}"),
-            (BANDWIDTH, f"{self.parameters.bandwidth_bytes_per_s / _MEBIBYTE:.6g}"),
+            (LATENCY, f"{_MS * latency_s:.6g}"),
+            (BANDWIDTH, f"{bandwidth / _MEBIBYTE:.6g}"),
         ]
 
     @cached_property
     def predictions(self) -> list[Prediction]:
         """The predicted times of all loads."""
-        return [predict(load, self.parameters) for load in self.loads]
+        return [predict(load, *self.parameters) for load in self.loads]
 
     @property
     def claims(self) -> list[str]:
@@ -168,11 +166,8 @@ class ModelPage:
     @property
     def fit_url(self) -> str:
         """The address with the fitted values: without a latency and a bandwidth."""
-        return self._without(LATENCY.name, BANDWIDTH.name)
-
-    def _without(self, *names: str) -> str:
         query = self.query.copy()
-        for name in names:
+        for name in (LATENCY.name, BANDWIDTH.name):
             query.pop(name, None)
         return f"?{query.urlencode()}"
 
@@ -192,8 +187,7 @@ class ModelPage:
         """Members of the JSON export: parameters, and the fit with its intervals."""
         fitted = self.fit
         return {
-            "latency_s": self.parameters.latency_s,
-            "bandwidth_bytes_per_s": self.parameters.bandwidth_bytes_per_s,
+            **dict(zip(("latency_s", "bandwidth_bytes_per_s"), self.parameters, strict=True)),
             "simulated": self.selected.is_simulated,
             "fit": fitted
             and {

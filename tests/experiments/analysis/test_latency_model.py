@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from ioportal.experiments.analysis.latency_model import (
     Load,
     NotIdentifiable,
-    Parameters,
     claim,
     fit,
     predict,
@@ -17,42 +16,41 @@ MIB = 2**20
 ORIGINAL = Load("original", 63_143, 540.754 * MIB, 79.7109)
 COALESCING = Load("read coalescing", 22_416, 805.87 * MIB, 28.0098)
 LAZY_DOWNLOAD = Load("lazy download", 10, 1_169.41 * MIB, 18.01)
-ASSUMED = Parameters(0.005, 12 * MIB)
+ASSUMED = 0.005, 12 * MIB
 
 
 @pytest.mark.parametrize(
     ("load", "expected_s"), [(ORIGINAL, 360), (COALESCING, 179), (LAZY_DOWNLOAD, 97)]
 )
 def test_the_published_times_follow_with_megabytes_of_two_to_the_twentieth(load, expected_s):
-    assert predict(load, ASSUMED).total_s == pytest.approx(expected_s, abs=1)
+    assert predict(load, *ASSUMED).total_s == pytest.approx(expected_s, abs=1)
 
 
 @pytest.mark.parametrize(
     ("bandwidth", "original_s"), [(12e6, 363), (12.5e6, 361), (12.5 * MIB, 359)]
 )
 def test_other_readings_of_12_megabytes_miss_one_of_the_published_times(bandwidth, original_s):
-    parameters = Parameters(0.005, bandwidth)
     published = {ORIGINAL: 360, COALESCING: 179, LAZY_DOWNLOAD: 97}
 
-    assert predict(ORIGINAL, parameters).total_s == pytest.approx(original_s, abs=0.5)
+    assert predict(ORIGINAL, 0.005, bandwidth).total_s == pytest.approx(original_s, abs=0.5)
     assert any(
-        abs(predict(load, parameters).total_s - expected_s) > 1
+        abs(predict(load, 0.005, bandwidth).total_s - expected_s) > 1
         for load, expected_s in published.items()
     )
 
 
 def test_the_shares_show_which_term_matters():
-    assert predict(ORIGINAL, ASSUMED).latency_share == pytest.approx(0.875, abs=0.001)
-    assert predict(LAZY_DOWNLOAD, ASSUMED).latency_share == pytest.approx(0.0005, abs=0.0001)
-    assert predict(Load("idle", 0, 0), ASSUMED).latency_share is None
+    assert predict(ORIGINAL, *ASSUMED).latency_share == pytest.approx(0.875, abs=0.001)
+    assert predict(LAZY_DOWNLOAD, *ASSUMED).latency_share == pytest.approx(0.0005, abs=0.0001)
+    assert predict(Load("idle", 0, 0), *ASSUMED).latency_share is None
 
 
 def test_a_claim_that_does_not_follow_is_refused():
-    assert claim(predict(COALESCING, ASSUMED), 40) == (
+    assert claim(predict(COALESCING, *ASSUMED), 40) == (
         "40 s cannot be derived from read coalescing: 22,416 operations take 112 s and 806 MiB "
         "take 67 s, 179 s in all."
     )
-    assert claim(predict(COALESCING, ASSUMED), 180).startswith("180 s agrees with read coalescing")
+    assert claim(predict(COALESCING, *ASSUMED), 180).startswith("180 s agrees with read coalescing")
 
 
 @given(
@@ -62,12 +60,12 @@ def test_a_claim_that_does_not_follow_is_refused():
 )
 def test_exact_times_give_back_their_parameters(latency_s, bandwidth, operations):
     sizes = [10 ** (3 + index % 5) for index in range(len(operations))]  # bytes per operation
-    true = Parameters(latency_s, bandwidth)
+    true = latency_s, bandwidth
     loads = [
         Load("", number, number * size) for number, size in zip(operations, sizes, strict=True)
     ]
-    timed = [Load("", each.operations, each.bytes, predict(each, true).total_s) for each in loads]
-    shares = [predict(load, true).latency_share for load in loads]
+    timed = [Load("", each.operations, each.bytes, predict(each, *true).total_s) for each in loads]
+    shares = [predict(load, *true).latency_share for load in loads]
     if max(shares) - min(shares) < 0.1:  # one term dominates all runs
         return
 
@@ -79,7 +77,7 @@ def test_exact_times_give_back_their_parameters(latency_s, bandwidth, operations
 
 def test_the_intervals_cover_the_truth_in_19_of_20_cases():
     generator = np.random.default_rng(7)
-    true = Parameters(0.003, 30e6)
+    true = 0.003, 30e6
     covered = np.zeros(2)
     trials = 600
     for _ in range(trials):
@@ -88,14 +86,14 @@ def test_the_intervals_cover_the_truth_in_19_of_20_cases():
         sizes[:2] = 4e3, 4e5
         loads = [Load("", n, n * size) for n, size in zip(operations, sizes, strict=True)]
         timed = [
-            Load("", each.operations, each.bytes, predict(each, true).total_s * factor)
+            Load("", each.operations, each.bytes, predict(each, *true).total_s * factor)
             for each, factor in zip(loads, generator.normal(1, 0.05, 6), strict=True)
         ]
         fitted = fit(timed)
         for index, (estimate, value) in enumerate(
             [
-                (fitted.latency_s, true.latency_s),
-                (fitted.bandwidth_bytes_per_s, true.bandwidth_bytes_per_s),
+                (fitted.latency_s, true[0]),
+                (fitted.bandwidth_bytes_per_s, true[1]),
             ]
         ):
             covered[index] += estimate.low <= value <= estimate.high
@@ -141,4 +139,4 @@ def test_a_fit_that_is_not_identifiable_is_refused(loads, reason):
 @pytest.mark.parametrize("parameters", [(-1, 1e6), (0.1, 0), (float("nan"), 1), (0, float("nan"))])
 def test_unusable_parameters_are_refused(parameters):
     with pytest.raises(ValueError, match="unusable"):
-        predict(ORIGINAL, Parameters(*parameters))
+        predict(ORIGINAL, *parameters)

@@ -1,13 +1,13 @@
 import polars as pl
 import pytest
 
-from ioportal.experiments.analysis.latency_model import Load, Parameters, predict
+from ioportal.experiments.analysis.latency_model import Load, predict
 from ioportal.experiments.analysis.storage_timing import timing
 from ioportal.experiments.charts import bars, lines
 
-MODEL = Parameters(0.005, 10e6)
-ORIGINAL = predict(Load("original <b>", 1_000, 50e6, 9.0), MODEL)
-UNTIMED = predict(Load("untimed", 10, 100e6), MODEL)
+MODEL = 0.005, 10e6
+ORIGINAL = predict(Load("original <b>", 1_000, 50e6, 9.0), *MODEL)
+UNTIMED = predict(Load("untimed", 10, 100e6), *MODEL)
 
 
 def test_the_terms_of_the_model_are_stacked_next_to_the_measured_time():

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
 from django.db.models import Count, F
 
 from collectors.tables import PROCESS_LEVELS, PROCESS_SAMPLES, PROCESS_TOTALS
@@ -17,16 +16,21 @@ from ioportal.experiments.analysis.process_samples import CORES, Totals, curves,
 from ioportal.experiments.charts.lines import over_run
 from ioportal.experiments.models import ProcessSample
 from ioportal.experiments.pages.sections.section import Section
+from ioportal.telemetry.copy import read_rows
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column, Table, by_position
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ioportal.experiments.models import Run
 
 PARAMETER = "samples"  # of the URL: the key of a run; repeated
 _MOST_SAMPLES = 20_000  # of a run; of more, each n-th is read
-_COLUMNS = ("elapsed_s", *PROCESS_LEVELS, *PROCESS_TOTALS)
+_COLUMNS = {
+    name: PROCESS_SAMPLES.columns[name] for name in ("elapsed_s", *PROCESS_LEVELS, *PROCESS_TOTALS)
+}
 
 
 @dataclass(frozen=True)
@@ -104,11 +108,7 @@ class ProcessSamples(Section):
         samples = ProcessSample.objects.filter(run=run)
         if (every := -(-self._counts[run.pk] // _MOST_SAMPLES)) > 1:
             samples = samples.annotate(number=F("pk") % every).filter(number=0)
-        frame = pl.DataFrame(
-            list(samples.order_by("pk").values_list(*_COLUMNS)),
-            schema={name: PROCESS_SAMPLES.columns[name] for name in _COLUMNS},
-            orient="row",
-        )
+        frame = read_rows(samples.order_by("pk").values_list(*_COLUMNS), _COLUMNS)
         return Sampled(run, curves(frame), totals(frame))
 
     @property

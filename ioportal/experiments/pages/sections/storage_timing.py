@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -37,17 +36,6 @@ _MEBIBYTE = 2**20
 _MEGABYTE = 10**6
 _MS = 1_000
 _SHORT_S = 1  # shorter times are shown in ms
-
-
-@dataclass(frozen=True)
-class CounterRow:
-    """A counter of an arm, with ratios to the first arm."""
-
-    key: tuple[str, str]  # subsystem and name of the counter
-    name: str
-    counter: Counter
-    operations_ratio: float | None
-    time_ratio: float | None
 
 
 class StorageTiming(Section):
@@ -122,15 +110,22 @@ class StorageTiming(Section):
         return comparison(self.timings)
 
     @property
-    def _counters(self) -> Iterator[CounterRow]:
-        """Yield a row per arm of each used counter."""
+    def _counters(self) -> Iterator[dict[str, Any]]:
+        """Yield a row per arm of each used counter, with ratios to the first arm."""
         for key in counter_keys(self.timings):
             own = [each.counters.get(key, Counter()) for each in self.timings]
             operations = ratios([each.operations for each in own])
             times = ratios([each.total_s for each in own])
-            names = (each.name for each in self.timings)
-            for facts in zip(names, own, operations, times, strict=True):
-                yield CounterRow(key, *facts)
+            for each, counter, of_operations, of_time in zip(
+                self.timings, own, operations, times, strict=True
+            ):
+                yield {
+                    **dict(zip(("subsystem", "counter"), key, strict=True)),
+                    "arm": each.name,
+                    **vars(counter),
+                    "operations_ratio": of_operations,
+                    "time_ratio": of_time,
+                }
 
     @property
     def model_url(self) -> str:
@@ -200,11 +195,6 @@ def _arm_column(number: int, timing: Timing) -> Column[Row]:
     )
 
 
-def _ms(name: str, title: str) -> Column[CounterRow]:
-    form = "{:,.6g}".format
-    return Column(name, title, f"counter__{name}", "ms", form=lambda time_s: form(_MS * time_s))
-
-
 def figure_text(value: float | None, unit: Unit) -> str:
     """Return a figure: bytes in MiB, times in s or ms."""
     if value is None:
@@ -241,17 +231,18 @@ _WRITE: dict[Unit, Callable[[float], str]] = {
 }
 
 
-_COUNTERS: tuple[Column[CounterRow], ...] = (
-    Column("", "Counter", lambda row: " ".join(row.key)),
-    Column("subsystem", "", lambda row: row.key[0]),
-    Column("counter", "", lambda row: row.key[1]),
-    Column("arm", "Arm", "name"),
-    Column("operations", "Operations", "counter__operations", "", form="{:,.0f}".format),
-    Column("successes", "Successful", "counter__successes", "", form="{:,.0f}".format),
-    Column("bytes", "Bytes", "counter__bytes", "MiB", form=lambda size: f"{size / _MEBIBYTE:,.3f}"),
-    _ms("total_s", "Time"),
-    _ms("min_s", "Min"),
-    _ms("max_s", "Max"),
+_COUNTERS: tuple[Column[dict[str, Any]], ...] = (
+    Column("", "Counter", lambda row: f"{row['subsystem']} {row['counter']}"),
+    Column("subsystem", ""),
+    Column("counter", ""),
+    Column("arm", "Arm"),
+    Column("operations", "Operations", unit="", form="{:,.0f}".format),
+    Column("successes", "Successful", unit="", form="{:,.0f}".format),
+    Column("bytes", "Bytes", unit="MiB", form=lambda size: f"{size / _MEBIBYTE:,.3f}"),
+    *(
+        Column(name, title, unit="ms", form=lambda time_s: f"{_MS * time_s:,.6g}")
+        for name, title in (("total_s", "Time"), ("min_s", "Min"), ("max_s", "Max"))
+    ),
     Column("operations_ratio", "Ratio of operations", unit="", form=ratio_text),
     Column("time_ratio", "Ratio of time", unit="", form=ratio_text),
 )
