@@ -11,7 +11,7 @@ import polars as pl
 
 from collectors import tables
 from ioportal.core.visible_text import storable
-from ioportal.experiments.analysis.system_calls import Totals
+from ioportal.experiments.analysis.lookups import Totals
 from ioportal.experiments.experiments import (
     MEASUREMENTS,
     Contradiction,

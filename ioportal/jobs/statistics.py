@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
+from psycopg import sql
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.core.postgres.advisory_locks import Lock, hold
@@ -18,12 +19,10 @@ from ioportal.jobs import statistics_queries
 from ioportal.jobs.analysis import quality
 from ioportal.jobs.analysis.populations import shown
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job, JobStatistics
-from ioportal.jobs.peak_metadata_rate import PEAKS, set_peak
+from ioportal.jobs.statistics_queries import MAX_GAP
 from ioportal.telemetry import levels, planner, retention
 from ioportal.telemetry.models import LARGEST_BIGINT, RetentionLog
-
-if TYPE_CHECKING:
-    from psycopg import sql
+from ioportal.telemetry.sums import metadata_operations
 
 
 def refresh_statistics(limit: int = 500) -> int:
@@ -138,7 +137,7 @@ class _Figures:
             now,
             runs=_by_job(statistics_queries.RUNS, values),
             io=_by_job(statistics_queries.IO_TOTALS, values),
-            peaks=_by_job(PEAKS, values | {"traced": [*traced]}),
+            peaks=_by_job(_PEAKS, values | {"traced": [*traced]}),
             shares=_by_job(statistics_queries.TARGET_SHARES, values),
             rpcs=_by_job(statistics_queries.RPC_TOTALS, values),
             traced=traced,
@@ -174,7 +173,7 @@ class _Figures:
             _set_io(row, io, covered_s, timedelta(seconds=duration_s))
         if io and row.bytes_quality:
             _set_bytes(row, io)
-        set_peak(row, self.peaks.get(job.pk))
+        _set_peak(row, self.peaks.get(job.pk))
         row.largest_target_share = shown(
             "largest_target_share", self.shares.get(job.pk, {}).get("share")
         )
@@ -272,3 +271,75 @@ def _ratio(amount: Any, divisor: Any) -> float | None:
 
 def _share(part: float, rest: int | None) -> float:
     return part / (part + (rest or 0)) if part else 0.0
+
+
+_CHECKED = 20  # highest intervals of each job that are compared with traces
+
+# The peak metadata rate: the highest total rate of a job's MDTs between two reads.
+# MDTs are read at different times, so rates of overlapping windows are added. A running sum finds
+# the time of the peak; its rate is then summed separately, to avoid accumulated rounding errors.
+# A read that shows old counters moves operations to the next interval, whose rate is then too high.
+# A trace of the same interval shows this: servers perform at most one operation per RPC.
+_PEAKS = sql.SQL(
+    """
+WITH counted AS MATERIALIZED (
+    SELECT *, row_number() OVER (PARTITION BY job_id ORDER BY operations / width DESC) AS place
+    FROM (
+        SELECT job_id, start, "end", extract(epoch FROM "end" - start)::float8 AS width,
+            min(w.filesystem_id) AS filesystem_id, sum({metadata})::float8 AS operations
+        FROM telemetry_iowindow w LEFT JOIN site_target t ON t.id = w.target_id
+        WHERE job_id = ANY(%(jobs)s) AND job_id <> 0 AND target_id <> 0 AND basis <> %(TOTAL)s
+            AND "end" > start AND "end" - start <= {gap}
+        GROUP BY job_id, start, "end"
+    ) intervals
+),
+windows AS MATERIALIZED (
+    SELECT job_id, start, "end", width, least(operations, rpcs) / width AS rate,
+        coalesce(rpcs < operations, false) AS is_capped
+    FROM counted w LEFT JOIN LATERAL (
+        -- Of all clients, because the RPCs of a job may be attributed to others. Windows of 10 s
+        -- that overlap the interval partly count in proportion.
+        SELECT sum(count * extract(epoch FROM
+            least(r.start + interval '10 seconds', w."end") - greatest(r.start, w.start)
+        ) / 10) FILTER (WHERE opcode <> %(LDLM_CANCEL)s)::float8 AS rpcs
+        FROM telemetry_rpctotal r JOIN site_server s ON s.id = r.server_id
+        WHERE s.filesystem_id = w.filesystem_id
+            AND r.start > w.start - interval '10 seconds' AND r.start < w."end"
+        HAVING NOT bool_or(opcode = %(MDS_BATCH)s)  -- one such RPC may carry many operations
+    ) trace ON place <= {checked} AND job_id = ANY(%(traced)s) AND NOT EXISTS (
+        SELECT FROM site_server s
+        WHERE s.filesystem_id = w.filesystem_id AND s.kind = 'mds' AND NOT coalesce((
+            SELECT range_agg(tstzrange(c.start, c."end")) @> tstzrange(w.start, w."end")
+            FROM telemetry_coverage c
+            WHERE c.source = %(RPC_TRACE)s AND c.source_id = s.id
+                AND c.start < w."end" AND c."end" > w.start
+        ), false)
+    )
+),
+highest AS (
+    SELECT DISTINCT ON (job_id) job_id, at
+    FROM (
+        SELECT job_id, at, sum(sum(change)) OVER (PARTITION BY job_id ORDER BY at) AS rate
+        FROM (
+            SELECT job_id, start AS at, rate AS change FROM windows
+            UNION ALL
+            SELECT job_id, "end", -rate FROM windows
+        ) changes
+        GROUP BY job_id, at
+    ) steps
+    ORDER BY job_id, rate DESC, at
+)
+SELECT job_id, sum(rate) AS rate, max(width) AS width, bool_or(is_capped) AS is_capped
+FROM highest JOIN windows USING (job_id)
+WHERE start <= at AND at < "end"
+GROUP BY job_id
+"""
+).format(metadata=metadata_operations("w"), gap=MAX_GAP, checked=sql.Literal(_CHECKED))
+
+
+def _set_peak(row: JobStatistics, peak: dict[str, Any] | None) -> None:
+    """Set the peak of a job from a row of `_PEAKS`."""
+    # A window longer than the run does not show a peak.
+    if peak and row.duration_s is not None and peak["width"] <= row.duration_s:
+        row.peak_metadata_rate, row.peak_resolution_s = peak["rate"], peak["width"]
+        row.peak_is_capped = peak["is_capped"]

@@ -8,7 +8,7 @@ from django.db import connection
 
 from ioportal.api import tokens
 from ioportal.api.look_up.fields import FIELDS
-from ioportal.api.rates import RateLimiter
+from ioportal.api.tokens import RateLimiter
 from ioportal.asgi import application
 from ioportal.core.env import networks
 from tests.conftest import REPOSITORY

@@ -5,7 +5,7 @@ from time import sleep
 import pytest
 from django.db import connection
 
-from ioportal.core.postgres import base, roles
+from ioportal.core.postgres import base, validation
 
 IDLE_S = 1.1
 
@@ -63,6 +63,6 @@ def test_only_idle_connections_are_checked(begin_request, queries, pause_s, stat
 def test_a_superuser_as_the_portals_role_is_reported(queries):
     [(is_superuser,)] = queries("SHOW is_superuser")
 
-    assert [message.id for message in roles.check(connection)] == (
+    assert [message.id for message in validation.superusers(connection)] == (
         ["ioportal.W001"] if is_superuser == "on" else []
     )

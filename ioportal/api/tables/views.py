@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,17 +16,77 @@ from collectors.tables import UTC_US
 from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, invalid, problems
 from ioportal.api.selection import selected
-from ioportal.api.tables import columns, formats
+from ioportal.api.tables import columns
 from ioportal.api.tables.pages import Rows
 from ioportal.api.tokens import READER, reader
+from ioportal.core.spreadsheets import is_formula
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from django.http.response import HttpResponseBase
 
     from ioportal.api.tables.columns import Table
     from ioportal.api.tables.pages import Position
+
+
+JSON = "application/json"
+_BYTES_AT_ONCE = 1 << 20
+_ISO = "%Y-%m-%dT%H:%M:%S%.fZ"
+
+
+def json_page(frame: pl.DataFrame, following: Position | None) -> bytes:
+    """Return a page as an object: `rows`, and `next`, the cursor of the next page or null."""
+    cursor = json.dumps(following.cursor if following else None)
+    return f'{{"next": {cursor}, "rows": {_with_text_times(frame).write_json()}}}\n'.encode()
+
+
+def csv(frames: Iterable[pl.DataFrame]) -> Iterator[bytes]:
+    """Yield a CSV file. Text that a spreadsheet would run as a formula gets an apostrophe."""
+    for number, frame in enumerate(frames):
+        safe = _without_formulas(_with_text_times(frame))
+        yield safe.write_csv(include_header=not number).encode()
+
+
+def ndjson(frames: Iterable[pl.DataFrame]) -> Iterator[bytes]:
+    """Yield an object per line."""
+    for frame in frames:
+        yield _with_text_times(frame).write_ndjson().encode()
+
+
+def parquet(frames: Iterable[pl.DataFrame]) -> Iterator[bytes]:
+    """Yield a Parquet file: it is written to disk first, as its end describes its parts."""
+    with TemporaryDirectory() as folder:
+        parts = Path(folder, "parts")
+        parts.mkdir()
+        for number, frame in enumerate(frames):
+            frame.write_ipc(parts / f"{number:06}.arrow", compression="zstd")
+        whole = Path(folder, "whole.parquet")
+        pl.scan_ipc(parts / "*.arrow").sink_parquet(whole)
+        with whole.open("rb") as file:
+            while content := file.read(_BYTES_AT_ONCE):
+                yield content
+
+
+STREAMS: dict[str, Callable[[Iterable[pl.DataFrame]], Iterator[bytes]]] = {
+    "text/csv": csv,
+    "application/x-ndjson": ndjson,
+    "application/vnd.apache.parquet": parquet,
+}
+NAMES = {"json": JSON, **{stream.__name__: kind for kind, stream in STREAMS.items()}}
+
+
+def _with_text_times(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.col(pl.Datetime("us", "UTC")).dt.strftime(_ISO))
+
+
+def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(
+        pl.col(name).replace({text: f"'{text}" for text in texts if is_formula(text)})
+        for name, kind in frame.schema.items()
+        if kind == pl.String and (texts := frame[name].drop_nulls().unique().to_list())
+    )
+
 
 DEFAULT_SORT = "-id"
 _ROWS, _MOST_ROWS = 1_000, 10_000  # of a JSON page
@@ -39,7 +102,7 @@ _JSON_TYPES: dict[pl.DataType, tuple[str, dict[str, str]]] = {  # others: string
 _ABOUT_OWN = {
     "cursor": "Start of the page: the value `next` of the page before",
     "fields": "Columns, separated by commas; without it all",
-    "format": f"{', '.join(formats.NAMES)}; instead of the header Accept",
+    "format": f"{', '.join(NAMES)}; instead of the header Accept",
     "limit": f"Rows: of a JSON page at most {_MOST_ROWS:,}; of other formats all without it",
     "sort": "Column, with - in front for descending order; unknown values come last",
 }
@@ -58,7 +121,7 @@ def _described(table: Table) -> dict[str, object]:
         **answer(
             "A page of rows as JSON, or all rows in another format",
             {"next": "WzEwNDEsMTA0MV0", "rows": [{"id": 1042, "opens": 2106213}]},
-            *formats.STREAMS,
+            *STREAMS,
             schema=_page_schema(table),
         ),
     }
@@ -112,14 +175,14 @@ def panda_jobs(request: HttpRequest) -> HttpResponseBase:
 def _respond(request: HttpRequest, table: Table) -> HttpResponseBase:
     kind = _format(request)
     rows = _rows(request, table)
-    limit = _limit(request, _MOST_ROWS if kind == formats.JSON else None)
+    limit = _limit(request, _MOST_ROWS if kind == JSON else None)
     start = rows.position(request.GET.get("cursor", ""))
-    if kind == formats.JSON:
+    if kind == JSON:
         frame, following = next(rows.pages(start, limit or _ROWS))
-        return HttpResponse(formats.json_page(frame, following), content_type=kind)
+        return HttpResponse(json_page(frame, following), content_type=kind)
     frames = _frames(rows, start, limit)
     first = next(frames)  # an error in it can still become an error response
-    stream = formats.STREAMS[kind]
+    stream = STREAMS[kind]
     name = f"{table.kind.name}.{stream.__name__}"
     return StreamingHttpResponse(
         stream(chain([first], frames)),
@@ -138,12 +201,12 @@ def _frames(rows: Rows, start: Position | None, limit: int | None) -> Iterator[p
 
 def _format(request: HttpRequest) -> str:
     if name := request.GET.get("format"):
-        if name not in formats.NAMES:
-            raise invalid("format", f"Choose one of {', '.join(formats.NAMES)}.")
-        return formats.NAMES[name]
-    kind = request.get_preferred_type([formats.JSON, *formats.STREAMS])
+        if name not in NAMES:
+            raise invalid("format", f"Choose one of {', '.join(NAMES)}.")
+        return NAMES[name]
+    kind = request.get_preferred_type([JSON, *STREAMS])
     if kind is None:
-        choices = ", ".join(formats.NAMES.values())
+        choices = ", ".join(NAMES.values())
         raise Problem(406, "accept", f"No type in the header Accept is available: {choices}.")
     return kind
 

@@ -1,7 +1,13 @@
 """Batch jobs, their statistics, PanDA jobs, and saved populations."""
 
-from ioportal.jobs.models.job import Allocation, Job, JobQuerySet, Launch
-from ioportal.jobs.models.panda_job import WorkloadJob, WorkloadJobQuerySet
+from ioportal.jobs.models.job import (
+    Allocation,
+    Job,
+    JobQuerySet,
+    Launch,
+    WorkloadJob,
+    WorkloadJobQuerySet,
+)
 from ioportal.jobs.models.population import CacheEntry, Population, PopulationQuerySet
 from ioportal.jobs.models.statistics import DirtyEvidence, DirtyStatistics, JobStatistics
 

@@ -14,21 +14,17 @@ from ioportal.telemetry.models.counters import (
     TargetDelta,
     TargetSnapshot,
 )
-from ioportal.telemetry.models.coverage import (
+from ioportal.telemetry.models.pending import (
     BaselinePeriod,
     Coverage,
-    RetentionLog,
-)
-from ioportal.telemetry.models.failures import (
-    StageFailure,
-    StageFailureManager,
-)
-from ioportal.telemetry.models.pending import (
     DirtyImpact,
     DirtyIo,
     DirtyRpcs,
     Pending,
     PendingQuerySet,
+    RetentionLog,
+    StageFailure,
+    StageFailureManager,
 )
 from ioportal.telemetry.models.rpcs import (
     AttributedRpc,

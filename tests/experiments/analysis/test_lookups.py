@@ -8,7 +8,7 @@ import pytest
 from collectors.experiments import strace
 from collectors.source import Source
 from ioportal.experiments.analysis import lookup_findings, lookups, search_paths
-from ioportal.experiments.analysis.system_calls import Totals
+from ioportal.experiments.analysis.lookups import Totals
 from simulator.experiments import strace as simulated
 
 pytestmark = pytest.mark.long

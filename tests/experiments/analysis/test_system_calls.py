@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.tables import SYSTEM_CALLS
-from ioportal.experiments.analysis.system_calls import Totals
+from ioportal.experiments.analysis.lookups import Totals
 
 ROWS = st.fixed_dictionaries(
     {

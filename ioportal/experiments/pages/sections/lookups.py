@@ -13,7 +13,7 @@ from ioportal.core.charts.arms import MOST_ARMS
 from ioportal.experiments import system_calls
 from ioportal.experiments.analysis import lookup_findings, lookups, search_paths
 from ioportal.experiments.analysis.lookup_findings import TracedArm
-from ioportal.experiments.analysis.system_calls import MAX_PATHS
+from ioportal.experiments.analysis.lookups import MAX_PATHS
 from ioportal.experiments.charts import bars
 from ioportal.experiments.charts.lines import over_time
 from ioportal.experiments.models import SystemCall
