@@ -17,7 +17,7 @@ _NO_PARTS: dict[str, str | int | None] = {**dict.fromkeys(_NAMES, ""), "uid": No
 JOB_ID_PARTS = (*_NAMES, "uid")
 LARGEST_UID = 2**32 - 1
 NOBODY = -1
-_LUSTRE_CHARACTERS = 31  # LUSTRE_JOBID_SIZE, without the terminating NUL
+LUSTRE_CHARACTERS = 31  # LUSTRE_JOBID_SIZE, without the terminating NUL
 
 
 def validate_job_id_pattern(pattern: str) -> None:
@@ -52,7 +52,7 @@ def read_job_id(pattern: str, text: str) -> dict[str, str | int | None]:
     uid = _uid(groups["uid"] or "") if "uid" in groups else None
     if not (parts["batch_id"] or parts["launch"]):
         return _NO_PARTS
-    if groups.keys() & {"uid", "host"} and len(text) >= _LUSTRE_CHARACTERS:
+    if groups.keys() & {"uid", "host"} and len(text) >= LUSTRE_CHARACTERS:
         return _NO_PARTS
     if any(len(part) > _PART_CHARACTERS for part in parts.values()):
         return _NO_PARTS

@@ -114,7 +114,7 @@ def test_a_forwarding_node_does_not_contradict(register, logs, ingest, trace, me
         ("1@gni", "77:1002", {}),
         ("1@gni", "77" + 21 * "0" + ":1001002", {("77", Method.NODE_PROCESS): 1}),  # cut off
         ("2@gni", "77:1002", {("78", Method.CONTRADICTED_ID): 1}),
-        ("2@gni", "77:1001", {("78", Method.CONTRADICTED_ID): 1}),
+        ("2@gni", "77:1001", {}),
     ],
 )
 def test_user_ids_are_compared_with_the_owners(register, trace, methods, nid, job_id, expected):
@@ -124,13 +124,35 @@ def test_user_ids_are_compared_with_the_owners(register, trace, methods, nid, jo
     assert methods() == expected
 
 
+@pytest.mark.usefixtures("jobs")
+@pytest.mark.parametrize(
+    ("job_id", "principal"),
+    [
+        ("du.1002", ("process", "du.1002")),
+        ("78:1002", ("contradicted", "78:1002")),
+        ("du.1001", ("job", "anvil 77")),
+        ("du.0", ("job", "anvil 77")),
+        ("du.4242", ("job", "anvil 77")),  # (not registered)
+        (f"{26 * 'd'}.1002", ("job", "anvil 77")),  # cut off
+    ],
+)
+def test_another_users_process_is_not_the_jobs(register, trace, attribution, job_id, principal):
+    register(JOB_AND_USER)
+    trace(("12:10", "1@gni", job_id))
+
+    assert attribution() == {principal: 1}
+
+
 @pytest.mark.usefixtures("site")
-def test_the_next_job_on_a_node_gets_ids_of_the_previous_one(logs, ingest, trace, methods):
+def test_the_next_job_on_a_node_gets_ids_of_the_previous_one_later(
+    logs, ingest, trace, methods, attribution
+):
     runs = (ALICE, Run("78", nodes="n1", user="mallory", start="13:00", end="14:00"))
     ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
-    trace(("13:30", "1@gni", "77"))
+    trace(("13:09", "1@gni", "77"), ("13:11", "1@gni", "77"))
 
     assert methods() == {("78", Method.CONTRADICTED_ID): 1}
+    assert attribution() == {("contradicted", "77"): 1, ("job", "anvil 78"): 1}
 
 
 @pytest.mark.parametrize(

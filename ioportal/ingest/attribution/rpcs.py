@@ -16,6 +16,7 @@ from psycopg import sql
 
 from collectors.tables import UTC_US
 from ioportal.site import process_names
+from ioportal.site.job_id_pattern import LUSTRE_CHARACTERS
 from ioportal.telemetry import planner
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import Method, Principal
@@ -48,37 +49,39 @@ WHERE i.id IN (
 """
 
 # The allocations of the node of each NID: `since` lists the times at which a job starts or ends
-# on the node, `jobs` and `job_ids` the number and the sum of ids of the jobs from each time on, and
-# `shared` whether these are of several owners: then the squares of their numbers add up to more.
+# on the node, `jobs` the number of the jobs from each time on, `job_ids` and `uids` the sums of
+# their ids and of their owners' (0: not registered), and `shared` whether these are of several
+# owners: then the squares of their numbers add up to more.
 _HOLDERS = """
 CREATE TEMP TABLE attribution_holders ON COMMIT DROP AS
 WITH active AS MATERIALIZED (
-    SELECT id, started_at, ended_at,
-        dense_rank() OVER (ORDER BY owner, CASE owner WHEN '' THEN id END) AS owner
-    FROM jobs_job
+    SELECT j.id, started_at, ended_at, coalesce(u.uid, 0) AS uid,
+        dense_rank() OVER (ORDER BY owner, CASE owner WHEN '' THEN j.id END) AS owner
+    FROM jobs_job j LEFT JOIN site_useraccount u ON u.name = j.owner
     WHERE started_at IS NOT NULL
         AND tstzrange(started_at, ended_at) && tstzrange(%(start)s, %(end)s)
 ),
 held AS MATERIALIZED (
-    SELECT a.node_id, j.id AS job_id, j.owner, j.started_at, j.ended_at
+    SELECT a.node_id, j.id AS job_id, j.owner, j.uid, j.started_at, j.ended_at
     FROM active j JOIN jobs_allocation a ON a.job_id = j.id
     WHERE a.node_id IN (SELECT node_id FROM attribution_nids)
 ),
 changes AS (
     SELECT node_id, at, sum(jobs) AS jobs, sum(jobs * job_id) AS job_id,
-        sum(jobs * owner) AS owner, sum(jobs * owner * owner) AS squares
+        sum(jobs * owner) AS owner, sum(jobs * owner * owner) AS squares, sum(jobs * uid) AS uid
     FROM (
-        SELECT node_id, started_at AS at, 1 AS jobs, job_id, owner FROM held
+        SELECT node_id, started_at AS at, 1 AS jobs, job_id, owner, uid FROM held
         UNION ALL
-        SELECT node_id, ended_at, -1, job_id, owner FROM held WHERE ended_at IS NOT NULL
+        SELECT node_id, ended_at, -1, job_id, owner, uid FROM held WHERE ended_at IS NOT NULL
         UNION ALL
-        SELECT DISTINCT node_id, timestamptz '-infinity', 0, 0, 0 FROM held
+        SELECT DISTINCT node_id, timestamptz '-infinity', 0, 0, 0, 0 FROM held
     ) events
     GROUP BY node_id, at
 ),
 slots AS (
     SELECT node_id, at, sum(jobs) OVER so_far AS jobs, sum(job_id) OVER so_far AS job_id,
-        sum(owner) OVER so_far AS owner, sum(squares) OVER so_far AS squares
+        sum(owner) OVER so_far AS owner, sum(squares) OVER so_far AS squares,
+        sum(uid) OVER so_far AS uid
     FROM changes
     WINDOW so_far AS (PARTITION BY node_id ORDER BY at)
 ),
@@ -86,13 +89,14 @@ nodes AS (
     SELECT node_id, array_agg(at ORDER BY at) AS since,
         array_agg(jobs::integer ORDER BY at) AS jobs,
         array_agg(job_id::bigint ORDER BY at) AS job_ids,
+        array_agg(uid::bigint ORDER BY at) AS uids,
         CASE WHEN bool_or(jobs * squares > owner * owner)
             THEN array_agg(jobs * squares > owner * owner ORDER BY at)
         END AS shared
     FROM slots
     GROUP BY node_id
 )
-SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids, n.shared
+SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids, n.uids, n.shared
 FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
 """
 
@@ -131,10 +135,29 @@ FROM (
 WHERE key_place <= %(most_processes)s
 """
 
-# The jobs that each job id claims in each of its windows.
+# The registered users whose processes sent a job id, by its user id. In a process's name, only
+# clients that add user ids to all job ids prove it; an id of the greatest length may be cut off.
+_UIDS = """
+CREATE TEMP TABLE attribution_uids ON COMMIT DROP AS
+SELECT s.id AS source_job_id, u.uid
+FROM site_sourcejobid s
+JOIN site_filesystem f ON f.id = s.filesystem_id
+JOIN site_useraccount u ON u.uid > 0 AND u.uid = CASE
+    WHEN s.batch_id <> '' OR s.launch <> '' THEN s.uid
+    WHEN strpos(f.job_id_pattern, '(?P<uid>') > 0 AND octet_length(s.text) < %(cut_off)s THEN {uid}
+END
+WHERE s.id IN (
+    SELECT w.source_job_id FROM telemetry_rpcwindow w
+    WHERE w.start >= %(start)s AND w.start < %(end)s AND w.source_job_id <> 0 AND {rows}
+)
+"""
+
+# The jobs that each job id claims in each of its windows, and those that ended just before it.
 _CLAIMED = """
 CREATE TEMP TABLE attribution_claimed ON COMMIT DROP AS
-SELECT k.source_job_id, k.start, c.*
+SELECT k.source_job_id, k.start, c.*, c.over AND EXISTS (
+    SELECT FROM jobs_job j WHERE j.id = c.job_id AND j.ended_at > k.start - %(left_over)s
+) AS left_over
 FROM (
     SELECT DISTINCT w.source_job_id, w.start
     FROM telemetry_rpcwindow w
@@ -175,16 +198,18 @@ CREATE TEMP TABLE attribution_named ON COMMIT DROP AS
 SELECT source_job_id, array_agg(start ORDER BY start) AS starts,
     array_agg(jobs ORDER BY start) AS jobs, array_agg(job_id ORDER BY start) AS job_ids,
     array_agg(proven ORDER BY start) AS proven, array_agg(elsewhere ORDER BY start) AS elsewhere,
-    array_agg(unverified ORDER BY start) AS unverified, array_agg(over ORDER BY start) AS over
+    array_agg(unverified ORDER BY start) AS unverified, array_agg(over ORDER BY start) AS over,
+    array_agg(left_over ORDER BY start) AS left_over
 FROM (
     SELECT *, lag(claim) OVER (PARTITION BY source_job_id ORDER BY start) AS previous
     FROM (
-        SELECT *, ROW(jobs, job_id, proven, elsewhere, unverified, over) AS claim
+        SELECT *, ROW(jobs, job_id, proven, elsewhere, unverified, over, left_over) AS claim
         FROM (
             SELECT source_job_id, start, count(job_id) AS jobs, min(job_id) AS job_id,
                 min({_claim("true", "false")}) AS proven,
                 min({_claim("false", "false")}) AS elsewhere,
-                min({_claim("false", "true")}) AS unverified, bool_or(over) AS over
+                min({_claim("false", "true")}) AS unverified, bool_or(over) AS over,
+                bool_or(left_over) AS left_over
             FROM attribution_claimed
             GROUP BY source_job_id, start
         ) claims
@@ -198,13 +223,13 @@ GROUP BY source_job_id
 _CONTESTED = f"""
 CREATE TEMP TABLE attribution_contested ON COMMIT DROP AS
 SELECT source_job_id, start, nid_id, min(claim) AS claim, count(*) AS jobs, min(job_id) AS job_id,
-    bool_and(over) AS over
+    bool_and(over) AS over, bool_and(left_over) AS left_over
 FROM (
     SELECT *, rank() OVER (
         PARTITION BY source_job_id, start, nid_id ORDER BY claim DESC, running DESC
     ) AS place
     FROM (
-        SELECT k.source_job_id, k.start, k.nid_id, c.job_id, c.running, c.over,
+        SELECT k.source_job_id, k.start, k.nid_id, c.job_id, c.running, c.over, c.left_over,
             {_claim("p.job_id IS NOT NULL", "i.unverifiable")} AS claim
         FROM (
             SELECT DISTINCT w.source_job_id, w.start, w.nid_id
@@ -244,6 +269,8 @@ WITH claiming AS (
             ELSE n.elsewhere[width_bucket(w.start, n.starts)]
         END AS strength,
         coalesce(c.over, n.over[width_bucket(w.start, n.starts)]) AS over,
+        coalesce(c.left_over, n.left_over[width_bucket(w.start, n.starts)]) AS left_over,
+        u.uid <> h.uids[width_bucket(w.first, h.since)] AS foreign_uid,
         s.key AS process, s.name_id AS process_name_id
     FROM telemetry_rpcwindow w
     JOIN attribution_holders h ON h.nid_id = w.nid_id
@@ -252,12 +279,17 @@ WITH claiming AS (
         AND p.job_id = n.job_ids[width_bucket(w.start, n.starts)]
     LEFT JOIN attribution_contested c ON c.source_job_id = w.source_job_id
         AND c.start = w.start AND c.nid_id = w.nid_id
+    LEFT JOIN attribution_uids u ON u.source_job_id = w.source_job_id
     LEFT JOIN attribution_processes s ON s.source_job_id = w.source_job_id
         AND s.start = w.start AND s.nid_id = w.nid_id AND s.server_id = w.server_id
     WHERE w.start >= %(start)s AND w.start < %(end)s AND {rows}
 ),
 candidates AS (
-    SELECT w.*, k.job_id IS NOT NULL AS claims_holder,
+    SELECT w.*,
+        -- A contradicted user id on the job's own node is nobody's proof. Another user's process is
+        -- not the job's, nor is what the job before it left on the node.
+        k.job_id IS NOT NULL OR foreign_uid IS true OR (strength = 3 AND left_over) IS true
+            AS of_others,
         -- The node of a job that is over may be another job's now. With several jobs, it proves
         -- nothing, and anybody there can send the id of another owner's job.
         CASE
@@ -278,8 +310,7 @@ attributed AS (
             WHEN claim > 0 AND named_jobs = 1 THEN %(JOB)s
             WHEN claim > 0 THEN %(AMBIGUOUS)s
             -- Not across a start or end of a job: first and last record must be on one side.
-            -- (A contradicted user id on the job's own node is nobody's proof.)
-            WHEN jobs = 1 AND last < until AND NOT claims_holder THEN %(JOB)s
+            WHEN jobs = 1 AND last < until AND NOT of_others THEN %(JOB)s
             WHEN named THEN %(CONTRADICTED)s
             WHEN process IS NOT NULL THEN %(PROCESS)s
             WHEN source_job_id <> 0 THEN %(HOST)s
@@ -378,11 +409,15 @@ WHERE start >= %(start)s AND start < %(end)s AND (
 
 _OF_TEXT = {"uid": process_names.UID_OF_TEXT, "key": process_names.KEY_OF_TEXT}
 _MOST_PROCESSES = 20  # of a NID in a window
+# Processes of a job that ended may still run on its node, or its data are still written.
+_LEFT_OVER = timedelta(minutes=10)
 # By the strength of claims.
 _METHODS = (Method.JOB_ID, Method.JOB_ID_UID, Method.JOB_ID_NODE, Method.JOB_ID_NODE)
 _CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     "most_processes": _MOST_PROCESSES,
+    "cut_off": LUSTRE_CHARACTERS,
+    "left_over": _LEFT_OVER,
     "BY_NONE": Method.NONE.value,
     "BY_NODE": Method.NODE.value,
     "BY_NODE_PROCESS": Method.NODE_PROCESS.value,
@@ -397,6 +432,7 @@ _TABLES = {
     "attribution_nids": _NIDS,
     "attribution_holders": _HOLDERS,
     "attribution_processes": _PROCESSES,
+    "attribution_uids": _UIDS,
     "attribution_claimed": _CLAIMED,
     "attribution_proven": _PROVEN,
     "attribution_named": _NAMED,
