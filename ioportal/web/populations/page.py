@@ -10,15 +10,19 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from ioportal.jobs import populations
+from ioportal.jobs import population_tables, populations
 from ioportal.jobs.analysis.histograms import Scale
 from ioportal.jobs.job_filters import TIME
 from ioportal.jobs.models import Population
-from ioportal.jobs.population_tables import LAYOUTS, Column, DescribedPopulation, Table
+from ioportal.jobs.population_tables import LAYOUTS, DescribedPopulation
 from ioportal.jobs.populations import filters_text, kind_in, population_text
 from ioportal.web.common import job_kinds
+from ioportal.web.common.requests import changed_query
 from ioportal.web.common.selection import SelectedJobs
+from ioportal.web.common.tables import Column, Table, to
 from ioportal.web.populations.histograms import HistogramPart
 from ioportal.web.populations.references import describe, read
 
@@ -195,12 +199,12 @@ class PopulationPage(SelectedJobs):
         return self._compare(dict.fromkeys([*main, *self.job_kind.bounds]))
 
     @cached_property
-    def main_tables(self) -> list[Table]:
+    def main_tables(self) -> list[population_tables.Table]:
         """Tables of the main metrics."""
         return self._tables(self.layout.columns, self.comparison)
 
     @cached_property
-    def other_tables(self) -> list[Table]:
+    def other_tables(self) -> list[population_tables.Table]:
         """Tables of all other metrics."""
         columns = self.layout.other
         return self._tables(columns, self._compare(column.metric.name for column in columns))
@@ -209,9 +213,11 @@ class PopulationPage(SelectedJobs):
         selections = [population.selection for population in self.populations]
         return populations.compare(selections, list(metrics))
 
-    def _tables(self, columns: tuple[Column, ...], comparison: Comparison) -> list[Table]:
+    def _tables(
+        self, columns: tuple[population_tables.Column, ...], comparison: Comparison
+    ) -> list[population_tables.Table]:
         return [
-            Table(population, summary, columns, number + 1)
+            population_tables.Table(population, summary, columns, number + 1)
             for number, (population, summary) in enumerate(
                 zip(self.populations, comparison.summaries, strict=True)
             )
@@ -244,10 +250,27 @@ class PopulationPage(SelectedJobs):
         ]
 
     @cached_property
-    def saved_populations(self) -> list[tuple[Population, str]]:
-        """All visible saved populations, with their filters as text."""
+    def saved_populations(self) -> Table[Population]:
+        """All visible saved populations."""
         visible = Population.objects.visible_to(self._user).select_related("owner")
-        return [(population, population_text(population.query)) for population in visible]
+        columns: tuple[Column[Population], ...] = (
+            Column("name", "Name", link=to("population", "slug")),
+            Column("filters", "Jobs", lambda each: population_text(each.query), css="wrap"),
+            Column("owner", "Owner", "owner__username", cell=_owner),
+            Column("is_shared", "Shared"),
+            Column("", "Actions", cell=self._compare_link),
+        )
+        about = "Filters saved under a name: a week, a campaign, a user before and after a change."
+        nothing = (
+            "No saved populations. Filter the jobs, then press Save as… to get a permanent link."
+        )
+        return Table("Saved populations", columns, list(visible), about=about, nothing=nothing)
+
+    def _compare_link(self, population: Population) -> SafeString:
+        if population == self.saved:
+            return SafeString("")
+        address = changed_query(self._parameters, compare=population.slug)
+        return format_html('<a href="{}">compare</a>', address)
 
     @property
     def url(self) -> str:
@@ -291,6 +314,10 @@ class PopulationPage(SelectedJobs):
             "std": "of a sample: divided by n - 1",
             "percentiles": "interpolated linearly",
         }
+
+
+def _owner(population: Population) -> str:
+    return population.owner.username if population.owner else "a former user"
 
 
 def _changed(saved_query: str, query: QueryDict) -> QueryDict:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django import forms
-from django.core.paginator import Paginator
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from ioportal.core.formatting import SHORT_UNITS, human, significant
 from ioportal.core.units import Unit
@@ -23,12 +24,13 @@ from ioportal.load.job_groups import Application
 from ioportal.load.principals import job_group_filters, job_group_name
 from ioportal.site.contacts import contacts
 from ioportal.web.common.selection import SelectedJobs
+from ioportal.web.common.tables import Column, Table, included
+from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from django.contrib.auth.models import User
-    from django.core.paginator import Page
     from django.http import QueryDict
 
     from ioportal.jobs.rankings import Ranked
@@ -96,17 +98,14 @@ _MANY_UNKNOWN = 0.1  # of a subject's jobs
 
 @dataclass(frozen=True)
 class Row:
-    """A subject as shown in the table."""
+    """A subject in the table; of those that are not on the page, only rank and figures."""
 
     rank: int
-    name: str
-    url: str
-    value: str
-    share: float  # of the highest value
-    figures: list[tuple[float | None, Unit]]
     ranked: Ranked
-    spark: str  # path of a line; "": none
-    contact: Contact | None
+    job: Job | None = None
+    share: float = 0.0  # of the highest value
+    spark: Sequence[float | None] = ()
+    contact: Contact | None = None
 
     @property
     def has_many_unknown(self) -> bool:
@@ -162,11 +161,6 @@ class RankingPage(SelectedJobs):
         """Whether there may be more subjects."""
         return len(self.ranked) == MAX_RANKED
 
-    @cached_property
-    def page(self) -> Page[Ranked]:
-        """The page of the URL."""
-        return Paginator(self.ranked, PER_PAGE).get_page(self.query.get("page"))
-
     @property
     def unit(self) -> str:
         """The unit of the value."""
@@ -181,63 +175,106 @@ class RankingPage(SelectedJobs):
         title = choice.measure.title
         return f"{choice.subject.plural} by {title[:1].lower()}{title[1:]}{per}"
 
-    def rows(self) -> Iterator[Row]:
-        """Yield the rows of the page."""
-        subjects = [row.subject for row in self.page]
-        jobs = self._jobs(subjects)
+    @cached_property
+    def table(self) -> Table[Row]:
+        """The ranked subjects."""
+        rows = [Row(rank, row) for rank, row in enumerate(self.ranked, 1)]
+        return Table(
+            self.title,
+            tuple(self._columns()),
+            rows,
+            css="ranking",
+            query=self.query,
+            per_page=PER_PAGE,
+            look_up=self._on_page,
+        )
+
+    @property
+    def exported(self) -> Table[Row]:
+        """All ranked subjects, without what only the page shows."""
+        return replace(self.table, per_page=0, look_up=self._with_jobs)
+
+    def _columns(self) -> Iterator[Column[Row]]:
+        choice = self.choice
+        yield Column("rank", "")
+        if choice.subject is JOBS:
+            yield Column("id", "", lambda row: int(row.ranked.subject))
+            yield Column("cluster", "", "job__cluster__name")
+            yield Column("job", "", "job__display_id")
+        else:
+            yield Column(choice.subject.name, "", "ranked__subject")
+        yield Column("", choice.subject.title, cell=self._subject, css="wrap")
+        yield Column("value", choice.measure.title, "ranked__value", self.unit, cell=self._value)
+        if self.has_contacts:
+            yield Column("", "Contact", cell=_contact, css="wrap")
+        yield Column("", "By start of jobs", cell=_spark)
+        yield Column("jobs", "Jobs", "ranked__jobs", "")
+        yield Column("nodes", "", "ranked__nodes")
+        yield Column("node_hours", "Node-hours", "ranked__node_hours", "")
+        yield Column("unknown_jobs", "Value unknown", "ranked__unknown", "", cell=_unknown)
+        for number, measure in enumerate(choice.measures):
+            is_shown = choice.per or number  # the first one is the value if it is not a ratio
+            title = measure.title if is_shown else ""
+            yield Column(measure.name, title, _figure(number), measure.unit)
+
+    def _on_page(self, page: Iterable[Row]) -> Iterator[Row]:
+        rows = list(self._with_jobs(page))
+        subjects = [row.ranked.subject for row in rows]
         is_of_jobs = self.choice.subject is JOBS
         series = {} if is_of_jobs else rankings.over_time(self.filtered, self.choice, subjects)
-        users = {subject: self._user_of(subject, jobs) for subject in subjects}
-        known = contacts(users.values(), self.user)
+        users = [self._user_of(row) for row in rows]
+        known = contacts(users, self.user)
         highest = self.ranked[0].value if self.ranked else 0
-        for rank, row in enumerate(self.page, self.page.start_index()):
-            job = jobs.get(int(row.subject)) if jobs else None
-            yield Row(
-                rank,
-                self._name(row.subject, job),
-                self._url(row.subject),
-                self._value(row.value),
-                row.value / highest if highest > 0 else 0.0,
-                [
-                    (value, measure.unit)
-                    for value, measure in zip(row.figures, self.choice.measures, strict=True)
-                ],
-                row,
-                _spark(series.get(row.subject, ())),
-                known.get(users[row.subject]),
-            )
+        for row, user in zip(rows, users, strict=True):
+            share = row.ranked.value / highest if highest > 0 else 0.0
+            spark = series.get(row.ranked.subject, ())
+            yield replace(row, share=share, spark=spark, contact=known.get(user))
 
-    def _jobs(self, subjects: Iterable[str]) -> dict[int, Job]:
-        """Return the ranked jobs by key; none of other subjects."""
-        if self.choice.subject is not JOBS:
-            return {}
-        return Job.objects.select_related("cluster").in_bulk(map(int, subjects))
+    def _with_jobs(self, rows: Iterable[Row]) -> Iterator[Row]:
+        rows = list(rows)
+        keys = [row.ranked.subject for row in rows] if self.choice.subject is JOBS else []
+        jobs = Job.objects.select_related("cluster").in_bulk(map(int, keys)) if keys else {}
+        for row in rows:
+            yield replace(row, job=jobs.get(int(row.ranked.subject))) if jobs else row
 
     @property
     def has_contacts(self) -> bool:
         """Whether the subjects have a responsible user; for staff."""
         return self.user.is_staff and self.choice.subject.name in {"user", "application", "job"}
 
-    def _user_of(self, subject: str, jobs: Mapping[int, Job]) -> str:
+    def _user_of(self, row: Row) -> str:
         """Return the responsible user; "": none, or several."""
-        kind = self.choice.subject.name
+        kind, subject = self.choice.subject.name, row.ranked.subject
         if kind == "job":
-            job = jobs.get(int(subject))
-            return job.owner if job else ""
+            return row.job.owner if row.job else ""
         if kind == "application":
             return Application.from_text(subject).user
         return subject if kind == "user" else ""
 
-    def _name(self, subject: str, job: Job | None) -> str:
-        if job:
-            return f"{job.display_id} · {job.owner} · {job.name}"
-        kind = self.choice.subject.name
+    def _subject(self, row: Row) -> SafeString:
+        """Return the rank and the name, with a link to the subject."""
+        address = self._url(row.ranked.subject)
+        name = format_html('<a href="{}">{}</a>', address, show.visible(self._name(row)))
+        unknown = format_html('<span class="unknown">{}</span>', "unknown")
+        return format_html(
+            '<span class="rank">{}</span> {}', row.rank, name if address else unknown
+        )
+
+    def _name(self, row: Row) -> str:
+        kind, subject = self.choice.subject.name, row.ranked.subject
+        if row.job:
+            return f"{row.job.display_id} · {row.job.owner} · {row.job.name}"
         return job_group_name(kind, subject).text if kind == "application" else subject
 
-    def _value(self, value: float) -> str:
-        """Show a value; a mean of counts is no count."""
-        unit = self.choice.measure.unit
-        return significant(value) if self.choice.per and unit is Unit.COUNT else human(value, unit)
+    def _value(self, row: Row) -> SafeString:
+        """Return the value with a bar; a mean of counts is no count."""
+        unit, value = self.choice.measure.unit, row.ranked.value
+        is_mean = self.choice.per and unit is Unit.COUNT
+        return format_html(
+            _BAR,
+            significant(value) if is_mean else human(value, unit),
+            show.bar_width(row.share),
+        )
 
     def _url(self, subject: str) -> str:
         """Return the page of a subject, or its jobs."""
@@ -253,35 +290,41 @@ class RankingPage(SelectedJobs):
         filters = job_group_filters(kind, subject)
         return f"{reverse('job_list')}?{self.filters_query(**filters)}"
 
-    @property
-    def header(self) -> list[str]:
-        """The columns of the export."""
-        is_of_jobs = self.choice.subject is JOBS
-        subject = ["id", "cluster", "job"] if is_of_jobs else [self.choice.subject.name]
-        names = [measure.name for measure in self.choice.measures]
-        return ["rank", *subject, "value", "jobs", "nodes", "node_hours", "unknown_jobs", *names]
 
-    def export_rows(self) -> Iterator[Sequence[Any]]:
-        """Yield the rows of the export."""
-        jobs = self._jobs(row.subject for row in self.ranked)
-        for rank, row in enumerate(self.ranked, 1):
-            subject: tuple[object, ...] = (row.subject,)
-            if self.choice.subject is JOBS:
-                job = jobs.get(int(row.subject))
-                facts = (job.cluster.name, job.display_id) if job else (None, None)
-                subject = (int(row.subject), *facts)
-            yield [rank, *subject, *row[1:-1], *row.figures]
+_BAR = (
+    '{} <svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">'
+    '<rect width="{}" height="1"/></svg>'
+)
+_SPARK = (
+    f'<svg class="spark" viewBox="0 -1 {INTERVALS - 1} {_SPARK_HEIGHT + 2}" '
+    'preserveAspectRatio="none" aria-hidden="true"><path d="{}"/></svg>'
+)
 
 
-def _spark(values: Sequence[float | None]) -> str:
-    """Return a path in a box of `INTERVALS` - 1 by `_SPARK_HEIGHT`, with gaps at unknown values."""
-    highest = max((value for value in values if value is not None), default=0) or 1
+def _figure(number: int) -> Callable[[Row], float | None]:
+    return lambda row: row.ranked.figures[number]
+
+
+def _contact(row: Row) -> SafeString:
+    return included("common/contact.html", contact=row.contact)
+
+
+def _unknown(row: Row) -> SafeString | int:
+    if not row.has_many_unknown:
+        return row.ranked.unknown
+    return format_html(
+        '<strong class="late" title="The value is over the other jobs only">{} ({} %)</strong>',
+        show.whole(row.ranked.unknown),
+        show.percent(row.ranked.unknown_share),
+    )
+
+
+def _spark(row: Row) -> SafeString:
+    """Return a line in a box of `INTERVALS` - 1 by `_SPARK_HEIGHT`; gaps: unknown values."""
+    highest = max((value for value in row.spark if value is not None), default=0) or 1
     steps = []
-    for x, (previous, value) in enumerate(pairwise((None, *values))):
+    for x, (previous, value) in enumerate(pairwise((None, *row.spark))):
         if value is not None:
             y = f"{_SPARK_HEIGHT * (1 - value / highest):.1f}"
             steps.append(f"M{x},{y}h0" if previous is None else f"L{x},{y}")
-    return "".join(steps)
-
-
-SPARK_BOX = f"0 -1 {INTERVALS - 1} {_SPARK_HEIGHT + 2}"
+    return format_html(_SPARK, "".join(steps)) if steps else SafeString("")

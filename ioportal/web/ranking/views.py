@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from ioportal.web.common import exports
-from ioportal.web.ranking.page import COUNTING, SPARK_BOX, RankingPage
+from ioportal.web.ranking.page import COUNTING, RankingPage
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -22,12 +22,7 @@ def ranking(request: UserRequest) -> HttpResponseBase:
     """Rank the subjects of selected jobs by a figure."""
     page = RankingPage(request.user, request.GET)
     if not exports.requested_format(request):
-        context = {
-            "section": "ranking",
-            "page": page,
-            "counting": COUNTING,
-            "spark_box": SPARK_BOX,
-        }
+        context = {"section": "ranking", "page": page, "counting": COUNTING}
         return render(request, "ranking/page.html", context)
     if page.errors:
         return exports.invalid_query(page.errors)
@@ -38,4 +33,4 @@ def ranking(request: UserRequest) -> HttpResponseBase:
         "pending_statistics": page.pending_statistics,
         "simulated": page.simulated,
     }
-    return exports.response(request, "ranking", about, page.header, page.export_rows())
+    return exports.response(request, "ranking", about, *page.exported.export)
