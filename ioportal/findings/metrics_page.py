@@ -280,7 +280,8 @@ sends 37 a second for 20 s, and Bob's sends 3 a second. For 44 s, requests queue
 - *By job id alone*: requests with a job's id from a node that jobs of several owners share, that
   forwards the I/O of others, or that is unknown, unless the id has the owner's user id or, in
   estimates, the job's other nodes sent as many. They cause no impact of the job or its groups,
-  because others can send them.
+  because others can send them. Estimates count so at most what the server's capacity allows in the
+  seconds in which others' jobs share a node.
 - *Wait above usual* is another figure: time of requests beyond the usual time, from any cause.
 
 On a traced server impact is *measured*, elsewhere it is [estimated](#estimated-impact). The impact

@@ -24,6 +24,7 @@ from ioportal.load.analysis.impact_estimate import CALM_WINDOWS, LOADS, WAITS
 from ioportal.load.analysis.replay.impact import IMPACTS
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW, calm_windows, slow_intervals
 from ioportal.load.replays import Impacts
+from ioportal.rules.capacity import DEFAULT_PER_S
 from ioportal.site import process_names
 from ioportal.site.job_id_pattern import has_uid
 from ioportal.site.models import Counter, Server, Service, Target
@@ -58,44 +59,57 @@ _UNATTRIBUTED = f"{Principal.UNATTRIBUTED.value}:0"
 _SERVICES = "mdt"  # prefix of the services that handle metadata operations
 
 _WITH_TIME, _TIME = timed_operations("w")
-# Nodes of several jobs may send the operations of each job on a node that others share with it. If
-# these are of another owner, only a user id in the job id proves who sent them.
+# Nodes of several jobs may send the operations of each job on a node that others share with it. In
+# the seconds in which these are of another owner, they can have sent all that the server's capacity
+# allows: only a user id in the job id proves who sent it.
 _LOADS = sql.SQL("""
 WITH active AS MATERIALIZED (
-    SELECT a.node_id, j.id AS job_id, j.owner, tstzrange(j.started_at, j.ended_at, '[]') AS run
+    SELECT a.node_id, j.id AS job_id, j.owner, tstzrange(j.started_at, j.ended_at) AS run,
+        tstzrange(j.started_at, j.ended_at, '[]') AS polled -- (as exports are added up by job)
     FROM jobs_job j JOIN jobs_allocation a ON a.job_id = j.id
     WHERE j.started_at IS NOT NULL
         AND tstzrange(j.started_at, j.ended_at) && tstzrange(%(earliest)s, %(latest)s)
 ),
 shared AS MATERIALIZED (
-    SELECT one.job_id, range_agg(other.run) AS times,
-        range_agg(other.run) FILTER (WHERE other.owner <> one.owner OR other.owner = '')
+    SELECT one.job_id, range_agg(other.polled) AS times,
+        range_agg(one.run * other.run) FILTER (WHERE other.owner <> one.owner OR other.owner = '')
             AS with_others
     FROM active one JOIN active other
         ON other.node_id = one.node_id AND other.job_id <> one.job_id
     GROUP BY 1
-)
-SELECT w.start, w."end", w.kind || ':' || CASE w.kind
-        WHEN %(JOB)s THEN w.job_id
-        WHEN %(PROCESS)s THEN (SELECT {key} FROM site_sourcejobid s WHERE s.id = w.source_job_id)
-        ELSE 0
-    END,
-    CASE
-        WHEN w.kind <> %(JOB)s THEN 'process'
-        WHEN shared.with_others && tstzrange(w.start, w."end", '[]') AND NOT EXISTS (
+),
+counted AS (
+    SELECT w.start, w."end", w.kind || ':' || CASE w.kind
+            WHEN %(JOB)s THEN w.job_id
+            WHEN %(PROCESS)s
+                THEN (SELECT {key} FROM site_sourcejobid s WHERE s.id = w.source_job_id)
+            ELSE 0
+        END AS principal,
+        CASE w.kind WHEN %(JOB)s THEN 'job' ELSE 'process' END AS counted_by,
+        CASE WHEN shared.with_others IS NULL OR EXISTS (
             SELECT FROM site_sourcejobid s
             JOIN site_useraccount u ON u.uid = s.uid AND s.uid > 0
             JOIN jobs_job j ON j.owner = u.name
             WHERE s.id = w.source_job_id AND j.id = w.job_id
-        ) THEN 'claim'
-        ELSE 'job'
-    END,
-    sum({operations})::float8,
-    CASE WHEN sum({with_time}) = sum({operations}) THEN sum({time})::float8 END
-FROM telemetry_iowindow w LEFT JOIN shared ON w.kind = %(JOB)s AND shared.job_id = w.job_id
-WHERE w.target_id = ANY(%(targets)s) AND w.start >= %(earliest)s AND w.start < %(until)s
-    AND w."end" > %(since)s AND w."end" > w.start AND w.basis <> %(TOTAL)s
-GROUP BY 1, 2, 3, 4 HAVING sum({operations}) > 0
+        ) THEN 0 ELSE (
+            SELECT coalesce(sum(extract(epoch FROM upper(part) - lower(part))), 0)
+            FROM unnest(shared.with_others * tstzmultirange(tstzrange(w.start, w."end"))) part
+        ) END AS shared_s,
+        sum({operations})::float8 AS operations,
+        CASE WHEN sum({with_time}) = sum({operations}) THEN sum({time})::float8 END AS time_us
+    FROM telemetry_iowindow w
+    LEFT JOIN shared ON w.kind = %(JOB)s AND shared.job_id = w.job_id
+    WHERE w.target_id = ANY(%(targets)s) AND w.start >= %(earliest)s AND w.start < %(until)s
+        AND w."end" > %(since)s AND w."end" > w.start AND w.basis <> %(TOTAL)s
+    GROUP BY 1, 2, 3, 4, 5 HAVING sum({operations}) > 0
+)
+SELECT start, "end", principal, part.counted_by, operations * part.share, time_us * part.share
+FROM counted
+CROSS JOIN LATERAL (
+    SELECT least(1, %(capacity_per_s)s * shared_s / operations)::float8 AS claimed
+) c
+CROSS JOIN LATERAL (VALUES (counted_by, 1 - claimed), ('claim', claimed)) part (counted_by, share)
+WHERE part.share > 0
 UNION ALL
 SELECT w.start, w."end", w.kind || ':' || w.nid_id, 'host', w.metadata_operations::float8,
     w.metadata_us::float8
@@ -149,8 +163,10 @@ class Estimate:
         return impact_estimate.baseline(self._server, of_day)
 
     @cached_property
-    def _mdts(self) -> list[int]:
-        return _mdts(Server.objects.get(pk=self._server))
+    def _sent_to(self) -> tuple[Server, list[int]]:
+        """The server and its MDTs."""
+        server = Server.objects.get(pk=self._server)
+        return server, _mdts(server)
 
     def slowdowns(self, criteria: SlownessCriteria | None = None) -> list[Slowdown]:
         """Return the intervals in which the server left its baseline, worst first."""
@@ -195,8 +211,8 @@ class Estimate:
     def _windows(self, start: datetime, end: datetime) -> pl.DataFrame:
         around = start - _EVIDENCE, end + _EVIDENCE
         loads = impact_estimate.by_nodes(
-            _loads(self._mdts, *around),
-            _exports_observed(self._mdts, *around),
+            _loads(*self._sent_to, *around),
+            _exports_observed(self._sent_to[1], *around),
             unattributed=_UNATTRIBUTED,
             claim=principal_windows.CLAIM,
         )
@@ -309,7 +325,7 @@ def _exports_observed(mdts: list[int], start: datetime, end: datetime) -> list[I
     return [part for part in observed if part.start < part.end]
 
 
-def _loads(mdts: list[int], start: datetime, end: datetime) -> pl.DataFrame:
+def _loads(server: Server, mdts: list[int], start: datetime, end: datetime) -> pl.DataFrame:
     values: dict[str, Any] = {
         **{kind.name: kind.value for kind in Principal},
         "TOTAL": IoWindow.Basis.TOTAL.value,
@@ -319,6 +335,7 @@ def _loads(mdts: list[int], start: datetime, end: datetime) -> pl.DataFrame:
         "earliest": start - settings.POLL_GAP,  # longer intervals are gaps
         "latest": end + settings.POLL_GAP,
         "poll": _POLL,
+        "capacity_per_s": server.capacity_per_s or DEFAULT_PER_S,
     }
     with connection.cursor() as cursor:
         cursor.execute(_LOADS, values)

@@ -166,16 +166,23 @@ def test_names_of_a_user_s_processes_are_one_principal(flags):
 def test_a_claim_on_nodes_of_several_owners_accuses_only_with_a_user_id(flags):
     storm = Job.objects.get(batch_id=STORM)
     node = storm.allocations.get().node
-    Job.objects.get(batch_id=BYSTANDER).allocations.create(node=node)
+    other = Job.objects.get(batch_id=BYSTANDER)
+    other.allocations.create(node=node)
     mdt = Target.objects.get(name=untraced.MDT)
 
-    def accused():
+    def accused(**run):
+        Job.objects.filter(pk=other.pk).update(**run)
         impact_marks.mark_targets([mdt.pk], at("12:00"), at("12:04"))
         impact_flags()
         found = ImpactWindow.objects.filter(start__lt=at("12:04"))
         return {kind for (kind,) in found.values_list("kind").distinct()}
 
+    start, end = other.started_at, other.ended_at
     assert accused() == set()
+    # In a second, others sent a small part of it; none of it before it began.
+    assert Principal.JOB in accused(started_at=at("12:01:30"), ended_at=at("12:01:31"))
+    assert Principal.JOB in accused(started_at=at("11:00"), ended_at=storm.started_at)
+    assert accused(started_at=start, ended_at=end) == set()
     UserAccount.objects.update_or_create(name=storm.owner, defaults={"uid": 1001})
     SourceJobId.objects.filter(text=STORM).update(uid=1001)
     assert Principal.JOB in accused()
