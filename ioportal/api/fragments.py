@@ -10,8 +10,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from ninja import Router
 
-from ioportal.api.answers import answer
 from ioportal.api.problems import problems
+from ioportal.api.responses import answer
 from ioportal.api.tokens import READER, reader
 from ioportal.core import formatting
 from ioportal.core.visible_text import visible

@@ -1,4 +1,4 @@
-"""What all responses of the API have: a request id, the limit of the token, rules for caches."""
+"""What all responses of the API have, and how those without a schema of ninja are declared."""
 
 from __future__ import annotations
 
@@ -86,3 +86,16 @@ def _with_rules_for_caches(request: HttpRequest, response: HttpResponseBase) -> 
     set_response_etag(response)
     conditional = get_conditional_response(request, etag=response["ETag"], response=response)
     return conditional or response
+
+
+def answer(
+    description: str,
+    example: Any,
+    *other_kinds: str,
+    kind: str = "application/json",
+    schema: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return `openapi_extra` of the response 200, in one kind with an example, or in others."""
+    own = {"schema": schema or {}, "example": example}
+    content = {kind: own} | {other: {"schema": {}} for other in other_kinds}
+    return {"responses": {200: {"description": description, "content": content}}}

@@ -14,11 +14,10 @@ from pydantic import Field
 from collectors.formats import BY_NAME
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
-from ioportal.api.answers import answer
 from ioportal.api.panda import plots as panda_plots
 from ioportal.api.panda.aggregates import aggregates
 from ioportal.api.problems import Problem, invalid, problems
-from ioportal.api.responses import json_response
+from ioportal.api.responses import answer, json_response
 from ioportal.api.selection import selected
 from ioportal.api.tokens import READER, WRITER, reader
 from ioportal.celery import wake

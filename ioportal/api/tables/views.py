@@ -13,8 +13,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Router
 
 from collectors.tables import UTC_US
-from ioportal.api.answers import answer
 from ioportal.api.problems import Problem, invalid, problems
+from ioportal.api.responses import answer
 from ioportal.api.selection import selected
 from ioportal.api.tables import columns
 from ioportal.api.tables.pages import Rows

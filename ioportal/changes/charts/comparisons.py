@@ -8,17 +8,16 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ioportal.core.charts.arms import LOOKS
 from ioportal.core.charts.labels import FONT_SIZE, axis_title, plotly_text, shown_unit
 from ioportal.core.charts.log_axis import log_axis
-from ioportal.core.charts.palette import REST
+from ioportal.core.charts.palette import LOOKS, REST
 from ioportal.core.charts.time_axis import layout, number_format, text_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from ioportal.core.charts.arms import Look
+    from ioportal.core.charts.palette import Look
     from ioportal.core.charts.time_axis import Axis, Figure, Mark
     from ioportal.core.timelines import Gap
 

@@ -1,10 +1,11 @@
-"""Colours of data series, defined once; CSS and figures use them by token.
+"""Colours of data series, defined once, and the looks of arms; CSS and figures use tokens.
 
 The hues can be distinguished with any common colour blindness, on light and dark backgrounds. They
 follow the recommendation of Okabe and Ito, with lightness adjusted to each background. Figures
 refer to tokens such as ``--series-1``; the page resolves them for its theme.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 # Token to its colours on a light and on a dark background.
@@ -86,3 +87,24 @@ def stylesheet() -> str:
     """Return the tokens as CSS custom properties for light and dark."""
     lines = [f"  {token}: light-dark({light}, {dark});" for token, (light, dark) in SERIES.items()]
     return "\n".join([":root {", *lines, "}", ""])
+
+
+MOST_ARMS: Final = 4
+
+
+@dataclass(frozen=True)
+class Look:
+    """The style of an arm on every chart of a page; colour is not the only cue."""
+
+    token: str
+    dash: str
+    symbol: str
+    pattern: str  # of filled shapes
+
+
+LOOKS: Final = (
+    Look("--series-1", "solid", "circle", ""),
+    Look("--series-2", "6px,3px", "diamond", "/"),
+    Look("--series-3", "2px,2px", "square", "."),
+    Look("--series-4", "9px,3px,2px,3px", "triangle-up", "x"),
+)

@@ -11,7 +11,7 @@ from ioportal.core.charts.time_axis import number_format
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ioportal.core.charts.arms import Look
+    from ioportal.core.charts.palette import Look
     from ioportal.core.charts.time_axis import Figure
 
 _HEIGHT = 320

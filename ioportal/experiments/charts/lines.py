@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ioportal.core.charts import time_axis
-from ioportal.core.charts.arms import LOOKS
 from ioportal.core.charts.labels import plotly_text, shown_unit
+from ioportal.core.charts.palette import LOOKS
 from ioportal.core.charts.time_axis import ElapsedAxis, number_format
 from ioportal.experiments.analysis.bursts import BAND
 from ioportal.experiments.analysis.stragglers import RECOVERY_S
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from ioportal.core.charts.arms import Look
+    from ioportal.core.charts.palette import Look
     from ioportal.core.charts.time_axis import Figure
     from ioportal.experiments.analysis.scaling import Scaling
     from ioportal.experiments.analysis.stragglers import Persistence, Skill

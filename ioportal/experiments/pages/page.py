@@ -11,7 +11,7 @@ from django.db.models.functions import RowNumber
 from django.urls import reverse
 from django.utils.html import format_html
 
-from ioportal.core.charts.arms import LOOKS
+from ioportal.core.charts.palette import LOOKS
 from ioportal.experiments.models import Experiment
 from ioportal.experiments.pages.sections.access import AccessMethods
 from ioportal.experiments.pages.sections.ior import Ior

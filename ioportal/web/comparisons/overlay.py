@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.core.charts import timelines as charts
-from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.core.charts.palette import MOST_ARMS
 from ioportal.core.charts.time_axis import ElapsedAxis
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.jobs import job_facts, similar_jobs

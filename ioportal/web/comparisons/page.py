@@ -19,7 +19,7 @@ from ioportal.changes.comparisons import compare_arms, metrics_of, without_overl
 from ioportal.changes.expectations import Finding
 from ioportal.changes.models import Mitigation
 from ioportal.core import formatting
-from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.core.charts.palette import MOST_ARMS
 from ioportal.core.formatting import lowered
 from ioportal.core.time_ranges import TimeRange
 from ioportal.jobs import trends as questions

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 
 from ioportal.changes.comparisons import control_arm
 from ioportal.changes.models import Mitigation
-from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.core.charts.palette import MOST_ARMS
 from ioportal.jobs.analysis.comparison.results import MARGIN
 from ioportal.jobs.population_values import Covariate
 from ioportal.web.comparisons.arms import Arm, read_arms

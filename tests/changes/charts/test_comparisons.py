@@ -6,8 +6,7 @@ import pytest
 
 from ioportal.changes.charts import comparisons as charts
 from ioportal.changes.charts.comparisons import Days, Distribution, Quantity, Ratio, Region, Shares
-from ioportal.core.charts.arms import LOOKS, MOST_ARMS
-from ioportal.core.charts.palette import HUES
+from ioportal.core.charts.palette import HUES, LOOKS, MOST_ARMS
 from ioportal.core.charts.time_axis import CalendarAxis, ElapsedAxis, Mark, Meaning, layout
 
 MIDNIGHT = datetime(2017, 7, 5, tzinfo=UTC)

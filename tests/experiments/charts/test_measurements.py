@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ioportal.core.charts.arms import LOOKS
 from ioportal.core.charts.labels import FONT_SIZE
+from ioportal.core.charts.palette import LOOKS
 from ioportal.experiments.analysis.efficiency import StepTimes
 from ioportal.experiments.analysis.scaling import scaling
 from ioportal.experiments.analysis.stragglers import Persistence, Skill

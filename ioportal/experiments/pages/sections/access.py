@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from ioportal.changes.charts import comparisons
-from ioportal.core.charts.arms import LOOKS
+from ioportal.core.charts.palette import LOOKS
 from ioportal.core.charts.time_axis import drawn_unit
 from ioportal.core.formatting import lowered, p_value, signed, with_unit
 from ioportal.core.units import Unit
@@ -24,7 +24,7 @@ from ioportal.web.common.tables import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ioportal.core.charts.arms import Look
+    from ioportal.core.charts.palette import Look
     from ioportal.experiments.analysis.efficiency import (
         Cell,
         Contrast,

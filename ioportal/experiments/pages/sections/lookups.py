@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.utils.html import format_html
 
-from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.core.charts.palette import MOST_ARMS
 from ioportal.experiments import system_calls
 from ioportal.experiments.analysis import lookup_findings, lookups, search_paths
 from ioportal.experiments.analysis.lookup_findings import TracedArm

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count, F
 
 from collectors.tables import PROCESS_LEVELS, PROCESS_SAMPLES, PROCESS_TOTALS
-from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.core.charts.palette import MOST_ARMS
 from ioportal.core.formatting import decimal_bytes
 from ioportal.core.units import Unit
-from ioportal.experiments.analysis.process_samples import CORES, Totals, curves, totals
+from ioportal.experiments.analysis.runs import CORES, Totals, curves, totals
 from ioportal.experiments.charts.lines import over_run
 from ioportal.experiments.models import ProcessSample
 from ioportal.experiments.pages.sections.section import Section

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from ioportal.changes.comparison_conclusions import by_change
 from ioportal.changes.comparison_sentences import sentence
-from ioportal.core.charts.arms import MOST_ARMS
+from ioportal.core.charts.palette import MOST_ARMS
 from ioportal.core.formatting import significant
 from ioportal.experiments.analysis.runs import run_metric
 from ioportal.experiments.models import Run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ioportal.core.charts.arms import LOOKS
+from ioportal.core.charts.palette import LOOKS
 from ioportal.core.formatting import lowered, significant, with_unit
 from ioportal.experiments.analysis.runs import UNUSABLE, run_metric
 from ioportal.experiments.analysis.scaling import scaling

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from collectors.experiments import prmon
 from collectors.source import Source
 from collectors.tables import PROCESS_LEVELS, PROCESS_TOTALS
-from ioportal.experiments.analysis.process_samples import curves, totals
+from ioportal.experiments.analysis.runs import curves, totals
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "prmon"
 
