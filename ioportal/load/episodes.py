@@ -12,6 +12,7 @@ from ioportal.core.formatting import times as formatted_times
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.load.analysis.slowness import SlownessCriteria
 from ioportal.telemetry import levels
+from ioportal.telemetry.models import floor_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -92,11 +93,13 @@ def of_principals(
     end: datetime,
     until: Mapping[int, datetime],
 ) -> list[Episode]:
-    """Return the episodes of principals and groups in [start, end), largest impact first.
+    """Return the episodes of principals and groups in windows that overlap [start, end).
+
+    The largest impact is first.
 
     Args:
         principals: principals or groups.
-        start: start of the first window.
+        start: in the first window: that of a job begins before the job.
         end: end of the range.
         until: the end at each server, if it is earlier (`latest_data.complete_until`).
     """
@@ -105,7 +108,7 @@ def of_principals(
     values: dict[str, Any] = {
         "kinds": list(kinds),
         "keys": list(keys),
-        "start": start,
+        "start": floor_to_window(start),
         "end": end,
         "servers": list(until),
         "untils": list(until.values()),

@@ -17,7 +17,13 @@ from ioportal.load.principals import BYS, Name, job_group_name, named
 from ioportal.site.contacts import contacts
 from ioportal.site.models import Server
 from ioportal.telemetry import retention
-from ioportal.telemetry.models import ImpactWindow, JobGroup, Principal, ceil_to_window
+from ioportal.telemetry.models import (
+    ImpactWindow,
+    JobGroup,
+    Principal,
+    ceil_to_window,
+    floor_to_window,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -76,16 +82,16 @@ def totals(
     principals: Collection[PrincipalKey] = (),
     servers: Collection[int] = (),
 ) -> dict[PrincipalKey, ImpactTotal]:
-    """Return impact of at least one second in windows that start in [start, end), largest first.
+    """Return impact of at least one second in windows that overlap [start, end), largest first.
 
     Args:
-        start: start of the first window.
+        start: in the first window.
         end: end of the range.
         kinds: kinds of principals or of `JobGroup`s; none: all.
         principals: principals or groups; none: all.
         servers: metadata servers; none: all.
     """
-    windows = ImpactWindow.objects.between(start, end)
+    windows = ImpactWindow.objects.between(floor_to_window(start), end)
     if kinds:
         windows = windows.filter(kind__in=kinds)
     if servers:
@@ -200,9 +206,17 @@ def _with_contacts(listed: list[ImpactRow], user: User) -> list[ImpactRow]:
 
 
 def rows_of_job(job: Job, run: TimeRange, user: User) -> list[ImpactRow]:
-    """Return the impact of a job and of its groups during its run."""
+    """Return the impact of a job, and of its groups during its run.
+
+    Others may wait for a job's work after its end: its flags count it, too.
+    """
     principals = [(int(Principal.JOB), job.pk), *job_groups.of_job(job.pk)]
-    return rows(totals(run.start, run.end, principals=principals), user)
+    windows = ImpactWindow.objects.filter(
+        Q(kind=Principal.JOB) | Q(start__lt=run.end),
+        _any_of(principals),
+        start__gte=floor_to_window(run.start),
+    )
+    return rows(dict(_listed(windows)), user)
 
 
 def rows_of_groups(

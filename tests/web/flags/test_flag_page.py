@@ -11,7 +11,7 @@ from django.db import connection
 
 from ioportal.findings.models import FlagEvent
 from ioportal.site.models import Filesystem, Nid, Server
-from ioportal.telemetry.models import ImpactWindow
+from ioportal.telemetry.models import ImpactWindow, Principal
 from tests.logs import at
 from tests.web.cases.lists import listed
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -96,22 +96,30 @@ def test_impact_of_a_host_is_limited_to_the_time_and_filesystem_of_the_flag(
         until=at("12:25"),
     )
     for clock, server, us in (("12:18", mds, 5e6), ("12:21", elsewhere, 7e6), ("11:00", mds, 9e6)):
-        times = dict.fromkeys(("all_work_us", "work_us", "others_us", "others_usual_us"), 1)
-        ImpactWindow.objects.create(
-            start=at(clock),
-            server_id=server.pk,
-            kind=3,
-            principal_id=host.pk,
-            impact_us=int(us),
-            is_estimated=False,
-            **times,
-        )
+        _add_impact(clock, server, 3, host.pk, us)
 
     assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["impact_s"] == 5
     assert f"/incidents/impact/mds1/queue/?start={quote(at('12:18').isoformat())}" in text_of(
         as_staff.get(f"/flags/{flag.pk}/")
     )
     assert csv_of(as_staff.get("/cases/?format=csv"))[0]["name"] == "host 10.0.0.7@tcp"
+
+
+def _add_impact(clock, server, kind, key, us):
+    times = dict.fromkeys(("all_work_us", "work_us", "others_us", "others_usual_us"), 1)
+    key = {"server_id": server.pk, "kind": kind, "principal_id": key}
+    ImpactWindow.objects.create(start=at(clock), impact_us=int(us), **key, **times)
+
+
+def test_the_impact_of_a_job_is_the_same_on_all_pages(as_staff, mds, new_flag, new_job):
+    """Its first window begins before it; others still wait after its end."""
+    job = new_job({}, started_at=at("12:00:02"), ended_at=at("12:00:15"))
+    flag = new_flag(job, rule="impact", since=at("12:00:02"), until=at("12:00:15"))
+    for clock, us in (("12:00:00", 5e6), ("12:00:10", 7e6), ("12:00:20", 9e6)):
+        _add_impact(clock, mds, Principal.JOB, job.pk, us)
+
+    assert json_of(as_staff.get(f"/flags/{flag.pk}/?format=json"))["impact_s"] == 21
+    assert " job 21.0 " in words_of(as_staff.get(f"/jobs/{job.pk}/"))
 
 
 @pytest.mark.parametrize(
