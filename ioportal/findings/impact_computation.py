@@ -5,7 +5,6 @@ It is measured where the server was traced and has a baseline, and estimated els
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -16,7 +15,7 @@ from ioportal.load import baselines, impact_estimates, job_groups, principal_win
 from ioportal.load.analysis.impact import GROUPS, MAX_WAIT, WINDOW
 from ioportal.load.analysis.replay.impact import PRINCIPAL
 from ioportal.site.models import Server
-from ioportal.telemetry import buckets, coverage, levels, retention
+from ioportal.telemetry import coverage, levels, retention
 from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.coverage import Interval, joined
 from ioportal.telemetry.models import (
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 _MIN_STORED_US = 10_000  # smaller impacts are not stored
 _TIMES = ("impact_us", "outside_us", "work_us", "all_work_us", "others_us", "others_usual_us")
-_READ_SPAN = timedelta(hours=1)
 _LEVELS = (levels.ATTRIBUTED_RPCS, levels.IO_WINDOWS, levels.SERVICE_SNAPSHOTS, levels.IMPACT)
 
 
@@ -83,22 +81,20 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
     A group is evaluated with any of its jobs.
     """
     start, end = replays.whole_queues(server, start, end)
-    first = start
     previous = ImpactWindow.objects.between(start, end).filter(server_id=server)
     job_windows = previous.filter(kind=Principal.JOB).values_list("principal_id", flat=True)
     changed = set(job_windows.distinct())
     previous.delete()
-    while start < end and coverage.is_timed(server, start, end):
-        # The baseline of that time, not one that includes an old log loaded with it.
-        until = min(buckets.floor(start, _READ_SPAN) + _READ_SPAN, end)
-        usual = baselines.at_time([server], start)
-        changed |= _measure(server, start, until, usual)
-        for part in impact_estimates.untraced(server, start, until, usual):
+    for span in baselines.spans(start, end):
+        if not coverage.is_timed(server, span.start, end):
+            break
+        usual = baselines.at_time([server], span.start)
+        changed |= _measure(server, *span, usual)
+        for part in impact_estimates.untraced(server, *span, usual):
             estimate = impact_estimates.Estimate(server, *part).impact
             changed |= _store(*estimate, server, is_estimated=True)
-        start = until
     if changed:
-        DirtyEvidence.objects.mark(changed, first)
+        DirtyEvidence.objects.mark(changed, start)
 
 
 def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -> set[int]:

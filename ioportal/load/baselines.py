@@ -21,10 +21,11 @@ from ioportal.load.analysis.slowness import TIMES, Slowdown, SlownessCriteria, s
 from ioportal.load.models import Baseline, PinnedBaseline
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, levels, piecewise, rollups
+from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import BaselinePeriod, Coverage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ioportal.telemetry.piecewise import Piece
 
@@ -32,6 +33,7 @@ PERIOD = timedelta(days=28)
 _VALIDITY = timedelta(days=1)
 _STEP = timedelta(minutes=10)  # periods end at multiples
 _MICROSECOND = timedelta(microseconds=1)
+_SPAN = timedelta(hours=1)
 _DELAY = timedelta(minutes=10)  # most batches of agents have arrived by then
 
 _FROM_TOTALS = sql.SQL("""
@@ -101,6 +103,17 @@ def at_time(server_ids: Collection[int], time: datetime) -> pl.DataFrame:
     baselines |= {(server, service, opcode): us for server, service, opcode, us in pinned_rows}
     rows = [(*key, baseline_us) for key, baseline_us in sorted(baselines.items())]
     return pl.DataFrame(rows, schema=BASELINES, orient="row")
+
+
+def spans(start: datetime, end: datetime) -> Iterator[Interval]:
+    """Divide a range into spans whose impact is computed with the baselines of their start.
+
+    Later baselines may include an old log that was loaded with a storm.
+    """
+    while start < end:
+        until = min(buckets.floor(start, _SPAN) + _SPAN, end)
+        yield Interval(start, until)
+        start = until
 
 
 def times(

@@ -43,7 +43,7 @@ def find(
     start, end = floor_to_window(window.start), ceil_to_window(window.end)
     second = at and at.replace(microsecond=0)
     return cached(
-        "queue-6",  # to be changed with `Queue`
+        "queue-7",  # to be changed with `Queue`
         (server.pk, start, end, second, wanted),
         lambda: queues.find(server.pk, start, end, at=second, group=wanted),
     )

@@ -8,12 +8,14 @@ import polars as pl
 
 from collectors.tables import UTC_US
 from ioportal.load import baselines, replays
+from ioportal.load.analysis.impact import MAX_WAIT
 from ioportal.load.analysis.replay.impact import PRINCIPAL, in_queues
 from ioportal.load.analysis.replay.seconds import by_second, drained, time_of
 from ioportal.load.analysis.replay.server import wished
 from ioportal.telemetry.models import ceil_to_window, floor_to_window
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from ioportal.load.analysis.replay.impact import QueueHarms
@@ -79,7 +81,7 @@ def find(
     at: datetime | None = None,
     group: tuple[str, str] | None = None,
 ) -> Queue | None:
-    """Return a queue as the analysis of [start, end) knows it: the one with most impact.
+    """Return a queue of [start, end) as stored impact knows it: the one with most impact.
 
     Args:
         server_id: a metadata server.
@@ -91,10 +93,8 @@ def find(
     Returns:
         None: there is no such queue, or its seconds are not stored.
     """
-    start, end = floor_to_window(start), ceil_to_window(end)
-    usual = baselines.at_time([server_id], start)
     best, most_s = None, 0.0
-    for again in replays.served(server_id, start, end, usual, at=at):
+    for again in _served(server_id, floor_to_window(start), ceil_to_window(end), at):
         for part in again.parts:
             first, last = (time_of(again.demand, n) for n in (part.queue.first, part.queue.end))
             impact_s = max(
@@ -105,6 +105,16 @@ def find(
             if is_wanted and again.overlaps(part.queue) and impact_s > most_s:
                 best, most_s = (again, part), impact_s
     return _queue(*best) if best else None
+
+
+def _served(
+    server_id: int, start: datetime, end: datetime, at: datetime | None
+) -> Iterator[Served]:
+    """Yield the slow intervals, served again from the baselines of the stored impact."""
+    for span in baselines.spans(start, end):
+        if at is None or span.start - MAX_WAIT <= at < span.end + MAX_WAIT:
+            usual = baselines.at_time([server_id], span.start)
+            yield from replays.served(server_id, *span, usual, at=at)
 
 
 def _queue(again: Served, part: QueueHarms) -> Queue:

@@ -79,6 +79,15 @@ def test_impact_can_be_computed_by_hand_from_the_export_of_a_queue(queues, storm
     assert sum(row["spared_s"] for row in about["rows"]) == pytest.approx(expected)
 
 
+def test_a_queue_is_found_in_a_range_that_begins_before_the_first_trace(queues):
+    found, of_hour = (
+        json_of(queues(served.ALONE, format="json", **span))["impact_s"]
+        for span in ({"start": "2017-07-05T09:00Z"}, {"start": "2017-07-05T12:00Z"})
+    )
+
+    assert found == of_hour > 0
+
+
 def test_the_page_of_a_queue_has_a_picture_with_and_without_the_group(queues):
     page = words_of(queues(served.ALONE))
 
