@@ -431,9 +431,9 @@ sentences. They are about the worst queue of the (worst) flag's job, host or gro
 - *in all slow intervals*: the impact in all episodes of the flag, if it is more than 1.1 times that
   of the queue.
 
-A mail asks for less than {HARM_SHARE:.0%} of the server's capacity: the knee on the page of its
-capacity; without one, what its queues of the day before show; otherwise the registered capacity.
-This limit is the same for all storms. The rate next to it is the job's in the same queue or
+A mail asks for less than {HARM_SHARE:.0%} of the server's capacity: the registered one, as in
+rules, so that all storms have the same limit; without one, the knee on the page of its capacity,
+or what its queues of the day before show. The rate next to it is the job's in the same queue or
 episode, in RPCs (traces) or metadata operations (job_stats) a second; of a group, it is divided by
 the jobs that ran at the same time.
 

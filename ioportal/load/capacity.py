@@ -247,13 +247,15 @@ def in_queues(server: Server, time: datetime) -> Plateau | None:
 def requests_per_s(server: Server, time: datetime | None = None) -> float | None:
     """Return the requests a second that a server can serve; None: unknown.
 
-    It is the knee on the capacity page, else what its queues show, else the registered capacity.
-    The highest load seen is no capacity.
+    It is the registered capacity, as in rules; else the knee on the capacity page, else what its
+    queues show. The highest load seen is no capacity.
 
     Args:
         server: a metadata server.
         time: the end of a day with queues; None: queues are not read.
     """
+    if server.capacity_per_s:
+        return server.capacity_per_s
     last = last_observed(server.pk)
     if last:
         start, end = latest_range(last)
@@ -262,4 +264,4 @@ def requests_per_s(server: Server, time: datetime | None = None) -> float | None
             if isinstance(result, Capacity) and result.knee:
                 return result.knee.value / result.cost_s
     plateau = in_queues(server, time) if time else None
-    return plateau.requests[0] if plateau else server.capacity_per_s
+    return plateau.requests[0] if plateau else None

@@ -177,8 +177,11 @@ class CapacityPage:
     def _headroom(self, server: Capacity) -> str:
         if server.headroom is None:
             return "unknown"
-        at_least = "at least " if server.knee is None else ""
-        return f"{at_least}{self._shown(server.headroom.value)}"
+        scaled = server.headroom.scaled(1 / server.cost_s)
+        shown = f"{_rate(scaled.value)} {self.unit}"
+        if server.knee is None:
+            return f"at least {shown} (95 % interval from {_rate(scaled.low)})"
+        return f"{shown} ({_interval(scaled)})"
 
     @property
     def limits(self) -> Iterator[str]:

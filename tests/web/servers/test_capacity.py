@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from ioportal.core.formatting import significant
+from ioportal.load.capacity import requests_per_s
 from ioportal.site.models import Server, ServerVersion, Target
 from ioportal.telemetry.models import IoTotal
 from simulator.capacity import LoadedServer, Scenario, knee_per_s
@@ -73,6 +75,14 @@ def test_statistics_alone_show_the_true_knee(capacity):
     assert found["resampled"] == "hours"
 
 
+def test_limits_are_parts_of_the_registered_capacity_else_of_the_knee(capacity, servers):
+    server = servers["mds1"]
+
+    assert requests_per_s(server) == server.capacity_per_s == 5_000
+    server.capacity_per_s = None
+    assert requests_per_s(server) == pytest.approx(capacity("mds1")["knee"])
+
+
 def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):
     found = capacity("pond-mds")
     page = words_of(as_staff.get("/servers/pond-mds/capacity/"))
@@ -88,6 +98,8 @@ def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):
     assert found["verdict"] in page
     assert f"{found['safe_windows']:,} windows on 2 days up to it" in page
     assert "Knee not found" in page
+    low = significant(float(f"{found['headroom_low']:.3g}"))
+    assert f"RPCs/s (95 % interval from {low})" in page.partition("Headroom in busy hours")[2]
 
 
 def test_only_data_since_the_latest_upgrade_counts(as_staff, capacity, servers):
