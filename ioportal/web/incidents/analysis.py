@@ -132,11 +132,6 @@ class SlowInterval:
             slowdown.waited_s,
         )
 
-    @property
-    def facts(self) -> dict[str, object]:
-        """The members of an export; the wait has its former name, too."""
-        return vars(self) | {"extra_wait_s": self.wait_above_usual_s}
-
     def rounded(self, hidden: Mapping[str, bool] | None) -> SlowInterval:
         """Return it as users may see it; None: all is hidden."""
         is_hidden = hidden is None or any(hidden.values())
@@ -339,9 +334,8 @@ class ImpactAnalysis:
             "impact": self.source,
             "baseline_share": self._visible_baseline_share,
             "wait_above_usual_s": self._visible_waited_s,
-            "extra_wait_s": self._visible_waited_s,
             "groups": [group.facts for group in self.groups],
-            "slow_intervals": [interval.facts for interval in self.slow_intervals],
+            "slow_intervals": [vars(interval) for interval in self.slow_intervals],
             "latency": [vars(row) for row in self.latency],
             "queues": [row.facts for row in self.queues],
         }
@@ -356,9 +350,18 @@ class ImpactAnalysis:
             return self.baseline_share
         return coarse(self.baseline_share) if self.shows_others else None
 
-    @cached_property
+    @property
     def groups(self) -> list[GroupImpact]:
         """Groups of jobs with most impact; for staff."""
+        return self._groups[:_LISTED]
+
+    @property
+    def more_groups(self) -> int:
+        """Number of groups with impact that are not listed."""
+        return max(0, len(self._groups) - _LISTED)
+
+    @cached_property
+    def _groups(self) -> list[GroupImpact]:
         if not (self._user.is_staff and self._result):
             return []
         rows = self._result.impact.groups.rows(named=True)
@@ -372,7 +375,7 @@ class ImpactAnalysis:
                 min(1, row["suffered_s"] / total_s) if total_s else 0,
                 row["share"],
             )
-            for row in rows[:_LISTED]
+            for row in rows
             if (row["impact_s"] or 0) >= _MIN_IMPACT_S
         ]
 
