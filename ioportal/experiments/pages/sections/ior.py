@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,10 +24,7 @@ from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ioportal.experiments.models import Run
-    from ioportal.load.analysis.load_ramp import Interval
 
 _BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
 _SET_UP = {  # labels that distinguish tests, if they differ between the runs, and their texts
@@ -37,39 +35,32 @@ _SET_UP = {  # labels that distinguish tests, if they differ between the runs, a
     "ior_version": "IOR {}",
 }
 _UNIT = Unit.BYTES_PER_SECOND
+Test: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Test:
-    """Repetitions of one operation with one set-up."""
-
-    arm: str
-    operation: str
-    nodes: float | None
-    set_up: str
-    runs: list[Run]
-
-    @property
-    def name(self) -> str:
-        """What distinguishes it, for charts."""
-        nodes = f"{self.nodes:,g} node{'' if self.nodes == 1 else 's'}" if self.nodes else ""
-        return ", ".join(filter(None, (self.arm, self.operation, nodes, self.set_up)))
-
-    @property
-    def bandwidths(self) -> Sequence[float]:
-        """Bandwidth of each repetition."""
-        return [run.metrics[IOR_METRIC] for run in self.runs]
-
-    @property
-    def mean(self) -> Interval | None:
-        """Mean bandwidth with Student's interval; it is not below 0."""
-        mean = mean_interval(np.array(self.bandwidths, float))
-        return mean and replace(mean, low=max(mean.low, 0.0))
-
-    def average(self, metric: str) -> float | None:
-        """Return the mean of a metric; None: unknown."""
-        values = [run.metrics[metric] for run in self.runs if metric in run.metrics]
-        return sum(values) / len(values) if values else None
+def _test(arm: str, operation: str, nodes: float | None, set_up: str, runs: list[Run]) -> Test:
+    """Return repetitions of one operation with one set-up, and their figures."""
+    count = f"{nodes:,g} node{'' if nodes == 1 else 's'}" if nodes else ""
+    bandwidths = [run.metrics[IOR_METRIC] for run in runs]
+    mean = mean_interval(np.array(bandwidths, float))
+    means = {
+        name: fmean(values)
+        for name in ("bytes", "open_s", "io_s", "close_s", "total_s")
+        if (values := [run.metrics[name] for run in runs if name in run.metrics])
+    }
+    return {
+        "name": ", ".join(filter(None, (arm, operation, count, set_up))),
+        "arm": arm,
+        "operation": operation,
+        "nodes": nodes,
+        "set_up": set_up,
+        "runs": len(runs),
+        "least": min(bandwidths),
+        "most": max(bandwidths),
+        "quantiles": np.quantile(bandwidths, _BOX).tolist(),
+        "mean": mean and replace(mean, low=max(mean.low, 0.0)),
+        **means,
+    }
 
 
 class Ior(Section):
@@ -104,24 +95,18 @@ class Ior(Section):
             )
             key = (run.arm.name, run.labels[IOR_LABEL], run.scale, ", ".join(texts))
             groups.setdefault(key, []).append(run)
-        return [Test(*key, runs) for key, runs in groups.items()]
+        return [_test(*key, runs) for key, runs in groups.items()]
 
     @cached_property
     def findings(self) -> list[str]:
         """The best test of each operation."""
         found = []
-        for operation in dict.fromkeys(test.operation for test in self.tests):
-            known = [
-                (test, test.mean)
-                for test in self.tests
-                if test.operation == operation and test.mean
-            ]
-            best, mean = max(known, key=lambda each: each[1].value)
-            count = len(best.runs)
-            found.append(
-                f"Highest mean {operation} bandwidth: {with_unit(mean.value, _UNIT)} ({best.name}; "
-                f"{count:,} repetition{'' if count == 1 else 's'})."
-            )
+        for operation in dict.fromkeys(test["operation"] for test in self.tests):
+            tests = [test for test in self.tests if test["operation"] == operation]
+            best = max(tests, key=lambda test: test["mean"].value)
+            count = f"{best['runs']:,} repetition{'' if best['runs'] == 1 else 's'}"
+            mean = with_unit(best["mean"].value, _UNIT)
+            found.append(f"Highest mean {operation} bandwidth: {mean} ({best['name']}; {count}).")
         return found
 
     def charts(self) -> list[Part[Any]]:
@@ -134,10 +119,7 @@ class Ior(Section):
                 "ior-bandwidth",
                 box_plot(
                     ("Bandwidth", str(_UNIT)),
-                    [
-                        (test.name, test.operation, np.quantile(test.bandwidths, _BOX).tolist())
-                        for test in self.tests
-                    ],
+                    [(test["name"], test["operation"], test["quantiles"]) for test in self.tests],
                 ),
                 about="Boxes of the repetitions: quartiles and median; whiskers from the 5th to "
                 "the 95th percentile. With one repetition a line.",
@@ -148,14 +130,12 @@ class Ior(Section):
 _TESTS: tuple[Column[Test], ...] = (
     Column("", "Test", "name"),
     *(Column[Test](name, "") for name in ("arm", "operation", "nodes", "set_up")),
-    Column("runs", "Runs", lambda test: len(test.runs), ""),
+    Column("runs", "Runs", unit=""),
     Column("mean_bytes_per_s", "Mean", "mean__value", _UNIT),
     *bounds(_UNIT, "mean"),
-    Column("least", "Min", lambda test: min(test.bandwidths), _UNIT),
-    Column("most", "Max", lambda test: max(test.bandwidths), _UNIT),
-    Column("bytes", "Bytes", lambda test: test.average("bytes"), Unit.BYTES),
-    Column("open_s", "", lambda test: test.average("open_s")),
-    Column("io_s", "", lambda test: test.average("io_s")),
-    Column("close_s", "", lambda test: test.average("close_s")),
-    Column("total_s", "Total time", lambda test: test.average("total_s"), Unit.SECONDS),
+    Column("least", "Min", unit=_UNIT),
+    Column("most", "Max", unit=_UNIT),
+    Column("bytes", "Bytes", unit=Unit.BYTES),
+    *(Column[Test](name, "") for name in ("open_s", "io_s", "close_s")),
+    Column("total_s", "Total time", unit=Unit.SECONDS),
 )

@@ -23,7 +23,7 @@ from ioportal.web.common.tables import Column, Table, by_position, lines
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from ioportal.experiments.models import Arm, Run
 
@@ -132,11 +132,13 @@ class LookUps(Section):
         found = lookup_findings.findings(self._with_paths)
         return [*found, *(_FOLDED.format(arm.name) for arm in self.arms if arm.is_folded)]
 
-    def _areas(self) -> Iterator[dict[str, Any]]:
-        """Yield look-ups by storage area, a row per arm; shared storage first."""
+    @cached_property
+    def areas(self) -> list[dict[str, Any]]:
+        """Look-ups by storage area, a row per arm; shared storage first."""
         names: dict[str, None] = {}
         for arm in self._with_paths:
             names |= dict.fromkeys(arm.areas["area"].to_list())
+        rows = []
         for area in sorted(names, key=lambda area: area in lookups.NODE_AREAS):
             first: float | None = None
             for arm in self._with_paths:
@@ -144,8 +146,10 @@ class LookUps(Section):
                 counts = next((row for row in arm.areas.to_dicts() if row["area"] == area), none)
                 mean = counts["total"] / arm.runs
                 ratio = mean / first if first else None  # of the look-ups per run
-                yield {**counts, "area": area, "arm": arm.name, "look": arm.look, "ratio": ratio}
+                own = {"area": area, "arm": arm.name, "look": arm.look, "ratio": ratio}
+                rows.append(counts | own)
                 first = mean if first is None else first
+        return rows
 
     @property
     def has_own_areas(self) -> bool:
@@ -220,22 +224,21 @@ class LookUps(Section):
 
     def _area_chart(self) -> Part[Any]:
         shared = [
-            (row["area"], arm.name, row["total"], row["failed"])
-            for arm in self._with_paths
-            for row in arm.areas.to_dicts()
-            if row["area"] not in lookups.NODE_AREAS
+            row for row in self.areas if row["total"] and row["area"] not in lookups.NODE_AREAS
         ]
-        shared.sort(key=lambda row: row[0])
         is_single = len(self._with_paths) == 1
         drawn = [
-            (area if is_single else f"{area}, {arm}", total, failed)
-            for area, arm, total, failed in shared
+            (
+                row["area"] if is_single else f"{row['area']}, {row['arm']}",
+                row["total"],
+                row["failed"],
+            )
+            for row in shared
         ]
         return Part(
             "Look-ups by storage area",
-            by_position(
-                Column("area", "Storage area"),
-                Column("arm", "Arm"),
+            (
+                *_AREAS[:2],
                 Column("total", "Look-ups", unit=""),
                 Column("failed", "Failed", unit=""),
             ),
@@ -247,17 +250,16 @@ class LookUps(Section):
 
     def _entry_chart(self) -> Part[Any]:
         drawn = self.entries[:_DRAWN_ENTRIES]
-        rows = [(row["entry"], row["wasted"], row["wasted_open"]) for row in drawn]
         return Part(
             "Wasted look-ups by search-path entry",
-            by_position(
-                Column("entry", "Entry"),
+            (
+                Column[dict[str, Any]]("entry", "Entry"),
                 Column("wasted", "Wasted look-ups", unit=""),
                 Column("wasted_open", "Opens", unit=""),
             ),
-            rows,
+            drawn,
             "search-path-entries",
-            bars.by_entry(rows),
+            bars.by_entry([(row["entry"], row["wasted"], row["wasted_open"]) for row in drawn]),
             about="Failed look-ups of names that were found in another entry.",
         )
 
@@ -299,9 +301,7 @@ class LookUps(Section):
         ]
         found = self.first.searches
         return {
-            "areas": Table(
-                "Look-ups by storage area", _AREAS, list(self._areas()), is_grouped=True
-            ),
+            "areas": Table("Look-ups by storage area", _AREAS, self.areas, is_grouped=True),
             "entries": Table(
                 "Search-path entries",
                 (*_ENTRIES, *others),

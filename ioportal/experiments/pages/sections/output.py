@@ -6,18 +6,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from django.db.models import Exists, Max, OuterRef
 
 from collectors.tables import PAIR_TRANSFERS
-from ioportal.core.formatting import decimal_bytes, percent, with_unit
+from ioportal.core.formatting import decimal_bytes, percent
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis import stragglers
 from ioportal.experiments.analysis.bursts import SLOW
 from ioportal.experiments.analysis.output import SCORES, Output, analyse
 from ioportal.experiments.charts import bars, lines
 from ioportal.experiments.models import PairTransfer
-from ioportal.experiments.pages.sections.section import Section
+from ioportal.experiments.pages.sections.section import Section, bounds
 from ioportal.ingest.models import Segment
 from ioportal.jobs.analysis.comparison.results import SHARES
 from ioportal.jobs.cache import cached
@@ -102,21 +101,13 @@ class OutputPerformance(Section):
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Names and values of totals."""
-        output, each = self._analysis, self._analysis.bursts
-        mean = each.select(
-            pl.mean("aggregate_bytes_per_s", "delivered_bytes_per_s", "effective"),
-            pl.col("straggler_share").mean(),
-        ).row(0, named=True)
+        output = self._analysis
         return [
-            ("Bursts", f"{each['burst'].n_unique():,}"),
+            ("Bursts", f"{output.bursts['burst'].n_unique():,}"),
             ("Transfers", f"{output.transfers:,}"),
             ("Clients", f"{output.clients:,}"),
             ("Targets", f"{output.targets:,}"),
             ("Written", decimal_bytes(output.bytes)),
-            ("Mean aggregate bandwidth", with_unit(mean["aggregate_bytes_per_s"], _RATE)),
-            ("Mean delivered bandwidth", with_unit(mean["delivered_bytes_per_s"], _RATE)),
-            ("Mean effective aggregate bandwidth", f"{percent(mean['effective'])} % of the peak"),
-            ("Stragglers", f"{percent(mean['straggler_share'])} % of transfers per burst"),
             (
                 "Pair effective bandwidth 0.4 to 0.9",
                 f"{percent(output.in_band['pair_effective'])} %",
@@ -237,22 +228,19 @@ class OutputPerformance(Section):
 
     def _score_chart(self) -> Part[Any]:
         pair, lag = (self._analysis.scores[name] for name in SCORES)
-        percents = range(SHARES)
-        rows = list(zip(percents, pair, lag, strict=True))
-        columns = by_position(
-            Column("percentile", "Percentile"),
-            Column("pair_effective", "Pair effective", unit=""),
-            Column("lag_effective", "Lag effective", unit=""),
-        )
         return Part(
             "Effective bandwidth of transfers",
-            columns,
-            [rows[at] for at in (1, 5, 10, 25, 50, 75, 90, 95, 99)],
+            by_position(
+                Column("percentile", "Percentile"),
+                Column("pair_effective", "Pair effective", unit=""),
+                Column("lag_effective", "Lag effective", unit=""),
+            ),
+            list(zip(range(SHARES), pair, lag, strict=True)),
             "output-scores",
             lines.scores(pair, lag),
             about="Relative to the peak: the highest bandwidth of a target in any burst. Shaded: "
             "the band from 0.4 to 0.9.",
-            exported=([column.name for column in columns], rows),
+            most=SHARES,
         )
 
     def _survival_chart(self) -> Part[Any]:
@@ -300,11 +288,8 @@ class OutputPerformance(Section):
             Column("states", "States", "pairs", ""),
             Column("base", "Slow", unit=Unit.SHARE),
             Column("after_slow", "Slow after slow", unit=Unit.SHARE),
-            Column(
-                "skill", "Skill", "skill__value", "", cell=lambda row: _skill_text(row["skill"])
-            ),
-            Column("low", "", "skill__low"),
-            Column("high", "", "skill__high"),
+            Column("skill", "Skill", "skill__value", "", form="{:.3f}".format),
+            *bounds(Unit.RATIO, "skill"),
         )
         return Part(
             "Does the past predict?",
@@ -349,8 +334,7 @@ class OutputPerformance(Section):
         )
 
     def _clients_chart(self) -> Part[Any]:
-        table = self._analysis.by_clients
-        rows = table.rows(named=True)
+        rows = self._analysis.by_clients.rows(named=True)
         return _box_part(
             "output-clients",
             "Bandwidth of a target by number of clients",
@@ -358,8 +342,6 @@ class OutputPerformance(Section):
             "from the 5th to the 95th percentile.",
             quantity=("Bandwidth of a target", _RATE),
             rows=[{**row, "text": f"{row['clients']} per target"} for row in rows],
-            header=("clients",),
-            last=("per_client",),
         )
 
     def _distance_chart(self) -> Part[Any]:
@@ -375,7 +357,6 @@ class OutputPerformance(Section):
             f"burst. {' '.join(self._correlations())}",
             quantity=("Effective aggregate bandwidth", Unit.SHARE),
             rows=rows,
-            header=("low", "high"),
         )
 
     def _correlations(self) -> Iterator[str]:
@@ -392,29 +373,25 @@ def _box_part(
     *,
     quantity: tuple[str, Unit],
     rows: Sequence[dict[str, Any]],
-    header: Sequence[str],
-    last: Sequence[str] = (),
 ) -> Part[Any]:
+    """Return boxes of `rows`: text, size, n, quantiles, and what only the export has."""
     label, unit = quantity
+    others = [name for name in rows[0] if name not in {"text", "size", "n", *_BOX}]
+    boxes = [
+        (f"{row['size']}: {row['text']}", row["size"], [row[each] for each in _BOX]) for row in rows
+    ]
     return Part(
         title,
         (
             Column[dict[str, Any]]("", label, "text"),
             Column("size", "Size"),
-            *(Column[dict[str, Any]](each, "") for each in header),
             Column("n", "n", unit=""),
             *(Column[dict[str, Any]](each, each, unit=unit) for each in _BOX),
-            *(Column[dict[str, Any]](each, "") for each in last),
+            *(Column[dict[str, Any]](each, "") for each in others),
         ),
         rows,
         name,
-        bars.box_plot(
-            (label, str(unit)),
-            [
-                (f"{row['size']}: {row['text']}", row["size"], [row[each] for each in _BOX])
-                for row in rows
-            ],
-        ),
+        bars.box_plot((label, str(unit)), boxes),
         about=about,
     )
 
@@ -425,27 +402,22 @@ def _ended_within(limit: float) -> Callable[[dict[str, Any]], str]:
 
 def _target_chart(imbalance: Imbalance) -> Part[Any]:
     table = imbalance.targets
-    columns = by_position(
-        Column("target", "Target"),
-        Column("transfers", "Transfers", unit=""),
-        Column("bytes", "Bytes", unit=Unit.BYTES),
-        Column("share", "Share", unit=Unit.SHARE),
-        Column("straggler_share", "Stragglers", unit=Unit.SHARE),
-        Column("bandwidth_bytes_per_s", "Median bandwidth", unit=_RATE),
-    )
     return Part(
         "Bytes by target",
-        columns,
-        table.select(column.name for column in columns).rows(),
+        (
+            Column[dict[str, Any]]("target", "Target"),
+            Column("transfers", "Transfers", unit=""),
+            Column("bytes", "Bytes", unit=Unit.BYTES),
+            Column("share", "Share", unit=Unit.SHARE),
+            Column("straggler_share", "Stragglers", unit=Unit.SHARE),
+            Column("bandwidth_bytes_per_s", "Median bandwidth", unit=_RATE),
+        ),
+        table.rows(named=True),
         "output-targets",
         bars.targets(table, float(table["bytes"].to_numpy().mean())),
         about="Sorted by bytes; the line is their mean. The busiest tenth has "
         f"{percent(imbalance.top_share)} % of the bytes; Gini coefficient {imbalance.gini:.2f}.",
     )
-
-
-def _skill_text(skill: Interval) -> str:
-    return f"{skill.value:.3f} ({skill.low:.3f} to {skill.high:.3f})"
 
 
 def _are_useless(skills: Sequence[Skill]) -> bool:
