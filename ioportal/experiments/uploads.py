@@ -1,9 +1,10 @@
-"""Uploads of experiments: receive files in parts, load them in a worker; attachments of runs."""
+"""Uploads of experiments: receive and load files; attachments; quotas of what is stored."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from pathlib import Path, PurePath
@@ -13,17 +14,17 @@ from typing import TYPE_CHECKING, Self
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
-from django.db.models import F, Max, OuterRef, Subquery, Sum
-from django.db.models.functions import Length
+from django.db.models import F, Max, OuterRef, Q, Subquery, Sum
+from django.db.models.functions import Coalesce, Length
 from django.utils import timezone
 
 from collectors import tables
 from collectors.formats import BY_NAME, recognised
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
+from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.core.visible_text import storable
-from ioportal.experiments import quotas
-from ioportal.experiments.models import Attachment, Upload, UploadFile, UploadPart
+from ioportal.experiments.models import Attachment, Experiment, Upload, UploadFile, UploadPart
 from ioportal.ingest.formats import LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Origin, Refused, load
 from ioportal.telemetry.free_space import Overload, database_full, require_space
@@ -32,10 +33,105 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
+    from django.contrib.auth.models import User
+    from django.db.models import QuerySet
+
     from collectors.format import Format
     from collectors.parsed import Account
     from ioportal.experiments.models import Run
     from ioportal.ingest.loading import Loaded
+
+_GB = 10**9
+
+
+@dataclass(frozen=True)
+class Quota:
+    """The quota of a user or project, and its use."""
+
+    holder: str  # in words
+    setting: str
+    limit_bytes: int
+    used_bytes: int
+
+    def refusal(self, size_bytes: int) -> str:
+        """Return why a file is not stored; "" if it fits."""
+        if self.used_bytes + size_bytes <= self.limit_bytes:
+            return ""
+        return (
+            f"The quota of {self.holder} is {_size(self.limit_bytes)}, of which "
+            f"{_size(self.used_bytes)} are in use. This needs {_size(size_bytes)} more. "
+            "Delete attachments, wait until uploads are loaded, or ask an administrator to raise "
+            f"{self.setting}."
+        )
+
+
+def quotas_of_experiment(experiment: Experiment) -> list[Quota]:
+    """Return the quotas that count the files of an experiment: its owner's, and its project's."""
+    return _quotas(experiment.owner, [experiment.project] if experiment.project else [])
+
+
+def quotas_of_user(user: User) -> list[Quota]:
+    """Return the quota of a user, and those of the user's projects that are in use."""
+    own, *projects = _quotas(user, sorted(group.name for group in user.groups.all()))
+    return [own, *(quota for quota in projects if quota.used_bytes)]
+
+
+def quota_refusal(experiment: Experiment, size_bytes: int) -> str:
+    """Return why an experiment cannot store another file; "" if its quotas permit it.
+
+    Until the transaction ends, no other one stores a file.
+    """
+    hold(Lock.QUOTAS)
+    refusals = (quota.refusal(size_bytes) for quota in quotas_of_experiment(experiment))
+    return next(filter(None, refusals), "")
+
+
+def _quotas(owner: User | None, projects: Iterable[str]) -> list[Quota]:
+    """Return the quota of an owner and those of projects, with one query."""
+    holders = [
+        (
+            owner.get_username() if owner else "experiments without an owner",
+            "IOPORTAL_USER_QUOTA",
+            settings.USER_QUOTA_BYTES,
+            Q(owner=owner) if owner else Q(owner=None),
+        ),
+        *(
+            (
+                f"project {project}",
+                "IOPORTAL_PROJECT_QUOTA",
+                settings.PROJECT_QUOTA_BYTES,
+                Q(project=project),
+            )
+            for project in projects
+        ),
+    ]
+    stored = Experiment.objects.order_by().annotate(
+        stored=_of_experiment(Attachment.objects.all(), "run__experiment")
+        + _of_experiment(
+            UploadFile.objects.exclude(upload__state__in=Upload.FINISHED), "upload__experiment"
+        )
+    )
+    used = stored.aggregate(
+        **{
+            f"holder_{number}": Coalesce(Sum("stored", filter=condition), 0)
+            for number, (*_, condition) in enumerate(holders)
+        }
+    )
+    return [
+        Quota(holder, setting, limit_bytes, int(used[f"holder_{number}"]))
+        for number, (holder, setting, limit_bytes, _) in enumerate(holders)
+    ]
+
+
+def _of_experiment(files: QuerySet[Attachment] | QuerySet[UploadFile], path: str) -> Coalesce:
+    """Return the total size of the files of each experiment."""
+    total = files.filter(**{path: OuterRef("pk")}).order_by().values(path)
+    return Coalesce(Subquery(total.annotate(total=Sum("size_bytes")).values("total")), 0)
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:,.1f} GB" if size_bytes >= _GB else f"{size_bytes / 1e6:,.1f} MB"
+
 
 log = structlog.get_logger()
 
@@ -78,7 +174,7 @@ def declare(upload: Upload, files: Sequence[tuple[str, int]]) -> list[UploadFile
             f"You have {unfinished:,} uploads that are not loaded yet. Wait until they are; "
             "interrupted uploads are deleted after a day."
         )
-    if refusal := quotas.refusal(upload.experiment, total):
+    if refusal := quota_refusal(upload.experiment, total):
         raise Invalid(refusal)
     upload.save()
     return UploadFile.objects.bulk_create(
@@ -118,7 +214,7 @@ def attach(run: Run, name: str, content: bytes) -> Attachment:
     if size > settings.ATTACHMENT_BYTES:
         limit = settings.ATTACHMENT_BYTES / 1e6
         raise Invalid(f"An attachment has at most {limit:,.0f} MB. Compress it.")
-    if refusal := quotas.refusal(run.experiment, size):
+    if refusal := quota_refusal(run.experiment, size):
         raise Invalid(refusal)
     if run.attachments.count() >= ATTACHMENTS:
         raise Invalid(

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from ioportal.experiments.pages import experiments, model, runs, uploads
+from ioportal.experiments.pages import experiments, model, uploads
 
 urlpatterns = [
     path("experiments/", experiments.experiment_list, name="experiment_list"),
@@ -23,12 +23,12 @@ urlpatterns = [
         experiments.export,
         name="experiment_export",
     ),
-    path("experiments/<slug:slug>/runs/<int:pk>/", runs.run, name="run"),
-    path("experiments/<slug:slug>/runs/<int:pk>/edit/", runs.edit, name="edit_run"),
-    path("experiments/<slug:slug>/runs/<int:pk>/attach/", runs.attach, name="attach"),
+    path("experiments/<slug:slug>/runs/<int:pk>/", experiments.run, name="run"),
+    path("experiments/<slug:slug>/runs/<int:pk>/edit/", experiments.edit_run, name="edit_run"),
+    path("experiments/<slug:slug>/runs/<int:pk>/attach/", experiments.attach, name="attach"),
     path(
         "experiments/<slug:slug>/runs/<int:pk>/attachments/<int:attachment>/",
-        runs.attachment,
+        experiments.attachment,
         name="attachment",
     ),
     path("model/", model.model, name="model"),

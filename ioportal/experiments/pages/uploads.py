@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from ioportal.celery import wake
 from ioportal.core.stages import LOAD_UPLOADS
-from ioportal.experiments import quotas, uploads
+from ioportal.experiments import uploads
 from ioportal.experiments.experiments import Ambiguous
 from ioportal.experiments.models import Experiment, Upload, UploadFile
 from ioportal.experiments.pages.forms import UploadForm
@@ -127,7 +127,7 @@ def _form(request: UserRequest, form: UploadForm) -> HttpResponse:
     context = {
         "section": "experiments",
         "form": form,
-        "quotas": quotas.for_user(request.user),
+        "quotas": uploads.quotas_of_user(request.user),
         "full": database_full(),
     }
     status = 400 if form.errors else 200
