@@ -67,6 +67,7 @@ def attribute_pending(limit: int = 500) -> int:
     """
     with transaction.atomic():
         lock()
+        rpcs.request_awaited()
         traces = DirtyTrace.objects.claim(limit)
         polled = [(row, _between_reads(row)) for row in DirtyReads.objects.claim(limit)]
         deltas.request_first_polls([row for row, _ in polled])
@@ -196,6 +197,7 @@ def _attribute_server(server_id: int, start: datetime, end: datetime) -> None:
     parts = retention.retained(_RPC_LEVELS, start, end)
     for part in parts:
         rpcs.attribute_server(server_id, *part)
+        rpcs.await_records(server_id, *part)
         seconds.attribute_server(server_id, *part)
         rollups.mark_server_dirty(server_id, *part)
     LateRows.objects.bulk_create(

@@ -313,6 +313,19 @@ class DirtyJob(_Dirty):
         return f"{self.job} {self.start} to {self.end}"
 
 
+class AwaitedRecords(models.Model):
+    """A traced interval in which RPCs may be of jobs of a cluster whose records are late."""
+
+    server = models.ForeignKey(Server, models.CASCADE)
+    cluster = models.ForeignKey(Cluster, models.CASCADE)
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    noted_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.server} {self.start} to {self.end}, {self.cluster}"
+
+
 class LateRows(models.Model):
     """Data that arrived after retention dropped the rows needed to attribute it.
 

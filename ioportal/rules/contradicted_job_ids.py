@@ -21,7 +21,8 @@ CONTRADICTED_JOB_IDS = Rule(
     title="Job ids of other jobs",
     meaning=(
         "Within five minutes a job or host sent many metadata RPCs with the id of a job that does "
-        "not run there, or that belongs to another user. These RPCs are not counted for that job. "
+        "not run there, that belongs to another user, or that has no record. These RPCs are not "
+        "counted for that job. "
         "All nodes of the job that sent them count together; a host without a job, or with "
         "several, counts alone. RPCs are evaluated ten minutes later, because the records of "
         "running jobs may be late."
@@ -37,10 +38,10 @@ CONTRADICTED_JOB_IDS = Rule(
     },
     advice=(
         "{contradicted_rpcs:,.0f} metadata RPCs within five minutes had the id of another host's "
-        "job or of another user's job (threshold {threshold_contradicted_rpcs:,.0f}; hosts: "
-        "{hosts:,.0f}). Find what sets the job-id variable there. If a host forwards the I/O of "
-        "others, register it as a forwarding node. If it belongs to the job with that id, correct "
-        "its NID."
+        "job, of another user's job or of no job (threshold "
+        "{threshold_contradicted_rpcs:,.0f}; hosts: {hosts:,.0f}). Find what sets the job-id "
+        "variable there. If a host forwards the I/O of others, register it as a forwarding node. "
+        "If it belongs to the job with that id, correct its NID."
     ),
     check=_check,
     example=Example(

@@ -207,6 +207,42 @@ def test_late_accounting_settles_a_claim(logs, ingest, trace, methods, attributi
     reconcile()
 
 
+NEXT = Run("99", nodes="n9", start="12:20:10", end="13:00")
+
+
+@pytest.mark.parametrize(
+    ("nid", "principal"),
+    [
+        ("2@gni", ("job", "anvil 78")),
+        ("5@gni", ("contradicted", "77")),
+        ("6@gni", ("pending", "77")),
+    ],
+    ids=["held by a job", "shared", "held by no job"],
+)
+@pytest.mark.usefixtures("site")
+def test_an_id_of_no_job_is_that_of_the_node_once_records_are_not_late(
+    logs, ingest, trace, attribution, nid, principal
+):
+    holders = (MALLORY, Run("80", nodes="n5"), Run("81", nodes="n5"))
+    ingest("sacct", logs("m", sacct(*(run.running() for run in holders))), cluster="anvil")
+    trace(("12:10", nid, "77"))
+    assert attribution() == {("pending", "77"): 1}
+
+    ingest("sacct", logs("n", sacct(NEXT)), cluster="anvil")
+    assert attribution() == {principal: 1}
+
+    ingest("sacct", logs("a", sacct(Run("77", nodes="n2,n5,n6"))), cluster="anvil")
+    assert attribution() == {("job", "anvil 77"): 1}
+
+
+@pytest.mark.usefixtures("site")
+def test_a_job_without_nodes_is_not_that_of_another_jobs_node(logs, ingest, trace, attribution):
+    ingest("sacct", logs("m", sacct(MALLORY, Run("77", nodes=""))), cluster="anvil")
+    trace(("12:10", "2@gni", "77"), ("12:10:01", "5@gni", "77"))
+
+    assert attribution() == {("job", "anvil 78"): 1, ("job", "anvil 77"): 1}
+
+
 def read(logs, ingest, clock, entries):
     text = job_stats("lake-MDT0000", entries, snapshot=clock)
     ingest("job_stats", logs(f"j{clock}", text), at=at(clock).isoformat())

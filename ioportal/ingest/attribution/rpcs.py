@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from django.db import connection
+from django.utils import timezone
 from psycopg import sql
 
 from collectors.tables import UTC_US
+from ioportal.rules.evidence import JOB_RECORD_DELAY
 from ioportal.site import process_names
 from ioportal.site.job_id_pattern import LUSTRE_CHARACTERS
 from ioportal.telemetry import planner
@@ -48,11 +50,21 @@ WHERE i.id IN (
 )
 """
 
+# The latest time of which each cluster has job records.
+_ACCOUNTED = """
+    SELECT id AS cluster_id, greatest(
+        (SELECT max(started_at) FROM jobs_job j WHERE j.cluster_id = c.id),
+        (SELECT max(ended_at) FROM jobs_job j WHERE j.cluster_id = c.id)
+    ) AS accounted
+    FROM site_cluster c
+"""
+
 # The allocations of the node of each NID: `since` lists the times at which a job starts or ends
 # on the node, `jobs` the number of the jobs from each time on, `job_ids` and `uids` the sums of
 # their ids and of their owners' (0: not registered), and `shared` whether these are of several
-# owners: then the squares of their numbers add up to more.
-_HOLDERS = """
+# owners: then the squares of their numbers add up to more. `accounted` is the latest time of which
+# the node's cluster has job records.
+_HOLDERS = f"""
 CREATE TEMP TABLE attribution_holders ON COMMIT DROP AS
 WITH active AS MATERIALIZED (
     SELECT j.id, started_at, ended_at, coalesce(u.uid, 0) AS uid,
@@ -96,8 +108,12 @@ nodes AS (
     FROM slots
     GROUP BY node_id
 )
-SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids, n.uids, n.shared
-FROM attribution_nids i LEFT JOIN nodes n ON n.node_id = i.node_id
+SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids, n.uids, n.shared,
+    c.accounted
+FROM attribution_nids i
+LEFT JOIN nodes n ON n.node_id = i.node_id
+LEFT JOIN site_node s ON s.id = i.node_id
+LEFT JOIN ({_ACCOUNTED}) c USING (cluster_id)
 """
 
 # Process names that count for themselves: a name without a user id is no evidence of anybody, and a
@@ -252,7 +268,7 @@ GROUP BY source_job_id, start, nid_id
 # The kind of principal of each window.
 _KINDS = """
 WITH claiming AS (
-    SELECT w.*, h.unknown, h.unverifiable,
+    SELECT w.*, h.unknown, h.unverifiable, h.accounted,
         h.jobs[width_bucket(w.first, h.since)] AS jobs,
         h.job_ids[width_bucket(w.first, h.since)] AS job_id,
         coalesce(h.since[width_bucket(w.first, h.since) + 1], 'infinity') AS until,
@@ -293,6 +309,9 @@ candidates AS (
         -- The node of a job that is over may be another job's now. With several jobs, it proves
         -- nothing, and anybody there can send the id of another owner's job.
         CASE
+            -- Of no job, or of one without known nodes. A record may come later, but seldom does.
+            WHEN accounted >= w.start + %(record_delay)s AND NOT unverifiable
+                AND (jobs > 0 AND named_jobs = 0 OR jobs = 1 AND strength = 1) THEN -1
             WHEN strength = 3 AND over AND jobs > 0 THEN -1
             WHEN strength = 3 AND jobs > 1 THEN 1
             ELSE strength
@@ -306,7 +325,7 @@ candidates AS (
 attributed AS (
     SELECT *,
         CASE
-            WHEN named_jobs = 0 OR claim = 0 THEN %(PENDING)s
+            WHEN named_jobs = 0 AND claim >= 0 OR claim = 0 THEN %(PENDING)s
             WHEN claim > 0 AND named_jobs = 1 THEN %(JOB)s
             WHEN claim > 0 THEN %(AMBIGUOUS)s
             -- Not across a start or end of a job: first and last record must be on one side.
@@ -418,6 +437,7 @@ _CONSTANTS: dict[str, Any] = {
     "most_processes": _MOST_PROCESSES,
     "cut_off": LUSTRE_CHARACTERS,
     "left_over": _LEFT_OVER,
+    "record_delay": JOB_RECORD_DELAY,
     "BY_NONE": Method.NONE.value,
     "BY_NODE": Method.NODE.value,
     "BY_NODE_PROCESS": Method.NODE_PROCESS.value,
@@ -477,6 +497,56 @@ def attribute_jobs(
         "end": end,
     }
     _attribute(_CLEAR_JOBS, _OF_JOBS, values)
+
+
+# Clusters with whose records attribution may change.
+_AWAIT = f"""
+INSERT INTO ingest_awaitedrecords (server_id, cluster_id, start, "end", noted_at)
+SELECT s.id, cluster_id, %(start)s, %(end)s, %(now)s
+FROM site_server s
+JOIN site_filesystem_clusters USING (filesystem_id)
+JOIN ({_ACCOUNTED}) a USING (cluster_id)
+WHERE s.id = %(server)s AND (accounted >= %(end)s + %(record_delay)s) IS NOT true AND EXISTS (
+    SELECT FROM telemetry_attributedrpc w
+    WHERE w.server_id = %(server)s AND w.start >= %(start)s AND w.start < %(end)s
+        AND (w.kind = %(PENDING)s OR w.method = %(JOB_ID_ALONE)s AND NOT EXISTS (
+            SELECT FROM jobs_allocation n WHERE n.job_id = w.job_id
+        ))
+)
+"""
+_REQUEST_AWAITED = f"""
+WITH done AS (
+    DELETE FROM ingest_awaitedrecords w USING ({_ACCOUNTED}) a
+    WHERE a.cluster_id = w.cluster_id AND (
+        accounted >= w."end" + %(record_delay)s OR noted_at < %(now)s - %(longest_wait)s
+    )
+    RETURNING server_id, start, "end", accounted >= w."end" + %(record_delay)s AS is_accounted
+)
+INSERT INTO ingest_dirtytrace (server_id, start, "end", has_rows)
+SELECT DISTINCT server_id, start, "end" - interval '1 microsecond', true
+FROM done WHERE is_accounted
+"""
+_LONGEST_WAIT = timedelta(days=1)
+
+
+def await_records(server_id: int, start: datetime, end: datetime) -> None:
+    """Note [start, end) of a server if its RPCs await job records, for `request_awaited`."""
+    _execute_awaiting(_AWAIT, {"server": server_id, "start": start, "end": end})
+
+
+def request_awaited() -> None:
+    """Request the attribution of intervals whose job records should have arrived.
+
+    Where jobs are known that started later than the usual delay of a record, accounting works, and
+    the missing records are unlikely to come.
+    """
+    _execute_awaiting(_REQUEST_AWAITED, {})
+
+
+def _execute_awaiting(query: str, values: dict[str, Any]) -> None:
+    values = {**_CONSTANTS, **values, "now": timezone.now(), "longest_wait": _LONGEST_WAIT}
+    with connection.cursor() as cursor:
+        cursor.execute(query, values)
 
 
 def senders(server_id: int, windows: Sequence[datetime]) -> pl.DataFrame:

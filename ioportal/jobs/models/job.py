@@ -141,6 +141,8 @@ class Job(models.Model):
                 ],
             ),
             models.Index(name="job_cluster_recent", fields=["cluster", "-started_at"]),
+            # Attribution: the latest records of a cluster.
+            models.Index(name="job_cluster_ended", fields=["cluster", "-ended_at"]),
             models.Index(name="job_name_recent", fields=["name", "-started_at"]),
             models.Index(name="job_owner_recent", fields=["owner", "-started_at"]),
             models.Index(name="job_project_recent", fields=["project", "-started_at"]),

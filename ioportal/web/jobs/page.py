@@ -54,7 +54,7 @@ _METHODS = {
     Method.JOB_ID_NODE: "by job id, verified by node",
     Method.NODE: "by node, allocated to this job alone",
     Method.NODE_PROCESS: "by process name and node, allocated to this job alone",
-    Method.CONTRADICTED_ID: "by node, allocated to this job alone; the job id names another job",
+    Method.CONTRADICTED_ID: "by node, allocated to this job alone; the id is not the job's",
 }
 _TIMES = {"service": "Service time, µs", "queue": "Queue time, µs"}
 _KINDS: tuple[Column[Any], ...] = (
