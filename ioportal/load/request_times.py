@@ -11,7 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from ioportal.core.charts.labels import kind_of
+from ioportal.core.charts.axes import kind_of
 from ioportal.core.charts.palette import REST, principals
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.formatting import step_of

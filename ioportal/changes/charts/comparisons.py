@@ -8,8 +8,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ioportal.core.charts.labels import FONT_SIZE, axis_title, plotly_text, shown_unit
-from ioportal.core.charts.log_axis import log_axis
+from ioportal.core.charts.axes import FONT_SIZE, axis_title, log_axis, plotly_text, shown_unit
 from ioportal.core.charts.palette import LOOKS, REST
 from ioportal.core.charts.time_axis import layout, number_format, text_label
 

@@ -16,7 +16,7 @@ from math import ceil
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from ioportal.core.charts.labels import FONT_SIZE, axis_title, plotly_text
+from ioportal.core.charts.axes import FONT_SIZE, axis_title, plotly_text
 from ioportal.core.timelines import Known
 from ioportal.core.units import Unit
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from ioportal.core.charts.labels import plotly_text
-from ioportal.core.charts.log_axis import log_axis, round_step
+from ioportal.core.charts.axes import log_axis, plotly_text, round_step
 from ioportal.core.charts.palette import LOOKS, REST, colours
 from ioportal.core.charts.time_axis import MEAN, drawn_unit, layout, number_format
 from ioportal.core.units import Unit

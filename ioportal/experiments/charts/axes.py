@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ioportal.core.charts.labels import axis_title, plotly_text
-from ioportal.core.charts.log_axis import log_axis
+from ioportal.core.charts.axes import axis_title, log_axis, plotly_text
 from ioportal.core.charts.time_axis import number_format
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from ioportal.core.charts.labels import axis_title, category_text, plotly_text
-from ioportal.core.charts.log_axis import log_axis
+from ioportal.core.charts.axes import axis_title, category_text, log_axis, plotly_text
 from ioportal.core.charts.palette import HUES, LOOKS, REST
 from ioportal.experiments.charts.axes import categories, layout, number, values_axis
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ioportal.core.charts import time_axis
-from ioportal.core.charts.labels import plotly_text, shown_unit
+from ioportal.core.charts.axes import plotly_text, shown_unit
 from ioportal.core.charts.palette import LOOKS
 from ioportal.core.charts.time_axis import ElapsedAxis, number_format
 from ioportal.experiments.analysis.bursts import BAND

@@ -10,8 +10,7 @@ from math import log10
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ioportal.core.charts.labels import FONT_SIZE, axis_title, plotly_text
-from ioportal.core.charts.log_axis import log_ticks
+from ioportal.core.charts.axes import FONT_SIZE, axis_title, log_ticks, plotly_text
 from ioportal.jobs.analysis.histograms import ZERO, Scale
 
 if TYPE_CHECKING:

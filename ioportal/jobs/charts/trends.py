@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import cycle, pairwise
 from typing import TYPE_CHECKING
 
-from ioportal.core.charts.log_axis import log_axis
+from ioportal.core.charts.axes import log_axis
 from ioportal.core.charts.time_axis import CalendarAxis, TimeAxis, layout, number_format
 from ioportal.core.charts.timelines import Style
 from ioportal.jobs.analysis.trends import Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ioportal.core.charts.labels import FONT_SIZE
+from ioportal.core.charts.axes import FONT_SIZE
 from ioportal.core.charts.time_axis import layout
 
 if TYPE_CHECKING:

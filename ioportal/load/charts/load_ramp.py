@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from ioportal.core.charts.labels import FONT_SIZE, axis_title, plotly_text
+from ioportal.core.charts.axes import FONT_SIZE, axis_title, plotly_text
 from ioportal.core.charts.time_axis import number_format
 from ioportal.jobs.charts import trends
 

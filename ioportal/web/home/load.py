@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from ioportal.core.charts import palette
 from ioportal.core.charts import timelines as charts
-from ioportal.core.charts.labels import kind_of
+from ioportal.core.charts.axes import kind_of
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.formatting import step_of
 from ioportal.core.timelines import OBSERVED, Steps, coarsened, rates, within

@@ -12,7 +12,7 @@ import polars as pl
 from django.urls import reverse
 
 from ioportal.core.charts import palette
-from ioportal.core.charts.labels import kind_of
+from ioportal.core.charts.axes import kind_of
 from ioportal.core.timelines import OBSERVED, Known, Steps, rates, within
 from ioportal.findings.flags import worst_by_principal
 from ioportal.load import top_consumers

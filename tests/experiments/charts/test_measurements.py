@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ioportal.core.charts.labels import FONT_SIZE
+from ioportal.core.charts.axes import FONT_SIZE
 from ioportal.core.charts.palette import LOOKS
 from ioportal.experiments.analysis.efficiency import StepTimes
 from ioportal.experiments.analysis.scaling import scaling

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
+from django.db import connection, transaction
 from django.db.models import Max, Min
 
-from ioportal.core.postgres.snapshots import snapshot
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
 from ioportal.ingest.reconciliation import discrepancies, retained_parts
 from ioportal.telemetry import commands, piecewise, rollups
 from ioportal.telemetry.models import Coverage
 from ioportal.telemetry.stage_runs import drain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ISOLATE = "SELECT set_config('default_transaction_isolation', %s, false)"
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """Let all statements of a transaction see what was committed before its first one."""
+    with connection.cursor() as cursor:
+        # The default of the next transaction: the level of a running one can no longer change.
+        cursor.execute(_ISOLATE, ["repeatable read"])
+        try:
+            with transaction.atomic():
+                yield
+        finally:
+            cursor.execute(_ISOLATE, ["read committed"])
+
 
 _REPORT_EVERY_S = 5
 

@@ -1,4 +1,4 @@
-"""Ticks and ranges of logarithmic axes."""
+"""Texts of charts; ticks and ranges of logarithmic axes."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioportal.core.charts.log_axis import log_axis, log_ticks, round_step
+from ioportal.core.charts.axes import log_axis, log_ticks, plotly_text, round_step
 
 
 @given(low=st.floats(1e-6, 1e12), ratio=st.floats(1.05, 1e12))
@@ -43,3 +43,7 @@ def test_a_round_step_is_the_next_one_two_or_five(least):
 
     assert least <= step <= 2.5 * least * (1 + 1e-9)
     assert re.match("[125]", f"{step:e}")
+
+
+def test_markup_and_control_characters_are_escaped():
+    assert plotly_text("<b>a\u202eb\n</b>") == "&lt;b>a\\u202eb\\n&lt;/b>"
