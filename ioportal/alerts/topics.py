@@ -255,15 +255,15 @@ class Topic:
     def facts(self) -> list[str]:
         """A line for each figure."""
         about = self._only or self.case
-        # The latest interval may end after the present time: it is not complete.
-        until = min(self._counted_until or about.until, timezone.now())
-        running = (
-            " (still running: operations are counted until then)" if self._counted_until else ""
-        )
+        running = ""
+        if self._counted_until:
+            # The latest interval may end after the present time: it is not complete.
+            until = moment_text(min(self._counted_until, timezone.now()))
+            running = f"; data until {until} (still running: operations are counted until then)"
         first = "Threshold reached" if self._is_one_job else "Threshold first reached"
         lines = [
             self._measured,
-            f"{first}: {moment_text(about.since)}; data until {moment_text(until)}{running}",
+            f"{first}: {moment_text(about.since)}{running}",
         ]
         if self.case.application:
             lines.append(f"Jobs named {visible(self.case.application)}")

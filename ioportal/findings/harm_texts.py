@@ -71,9 +71,13 @@ class Harm:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The interval of the impact: by its precision, and nobody is spared more than waited."""
+        """The interval of the impact: by its precision, and nobody is spared more than waited.
+
+        What others waited is only a bound where their number is shown: it may be one user's.
+        """
         factor = impact_estimate.PRECISION if self.is_estimated else replay.PRECISION
-        most_s = min(self.impact_s * factor, self.waited_s or float("inf"))
+        waited_s = self.waited_s if self.users else 0
+        most_s = min(self.impact_s * factor, waited_s or float("inf"))
         return self.impact_s / factor, max(most_s, self.impact_s)
 
     def in_words(self, subject: str, it: str) -> str:

@@ -422,7 +422,8 @@ sentences. They are about the worst queue of the (worst) flag's job, host or gro
 - *share*: the part of the work in the queue, or in the windows of the episode with impact.
 - *other users*: the number of those whose requests waited, see *Visibility* above.
 - *impact*, with two significant digits, and its interval: from impact / factor to impact x factor,
-  or to what the requests of these users waited above usual, if that is less. The factor is
+  or to what the requests of these users waited above usual, if that is less and their number is
+  shown. The factor is
   {PRECISION:g}; of estimates, {ESTIMATE_PRECISION:g}. In simulated sets, whose harm is known, 80 to
   89 % of the measured values and 65 % of the estimated ones were within a factor of 2
   (docs/performance.md, "Flag quality"). The interval of the server's capacity is narrower than such

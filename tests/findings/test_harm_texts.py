@@ -20,10 +20,16 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
     ("more", "expected"),
     [
         pytest.param(
-            {"address": "/queue/"},
-            QUEUE + "Without it, the requests of other users would have waited about 23,000 s "
+            {"address": "/queue/", "users": 15},
+            QUEUE + "Without it, the requests of 15 other users would have waited about 23,000 s "
             "(6 hours) less: this is their extra wait (11,000 s to 26,000 s).",
             id="a queue: at most what others waited",
+        ),
+        pytest.param(
+            {"address": "/queue/"},
+            QUEUE + "Without it, the requests of other users would have waited about 23,000 s "
+            "(6 hours) less: this is their extra wait (11,000 s to 47,000 s).",
+            id="not what one user may have waited",
         ),
         pytest.param(
             {"address": "/queue/", "is_alone": True, "users": 15},
