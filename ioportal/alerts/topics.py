@@ -26,7 +26,7 @@ from ioportal.findings.case_texts import Figures, summaries, with_places
 from ioportal.findings.flag_history import history_chart
 from ioportal.findings.flag_values import in_words, threshold_in_words, title_of
 from ioportal.findings.models import Case, Flag, JobEvidence
-from ioportal.jobs import standings
+from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis import remedies
 from ioportal.jobs.analysis.populations import coarse, shown
 from ioportal.jobs.expressions import KNOWN_UNTIL, most_at_once
@@ -316,7 +316,7 @@ class Topic:
             f"Heaviest job per node: {each.value:,.0f} operations, similar jobs usually "
             f"{each.usual.median:,.0f} ({significant(each.value / each.usual.median)} times)"
             for heaviest in job
-            for each in standings.standings(heaviest, heaviest.statistics, self._reader)
+            for each in similar_jobs.standings(heaviest, heaviest.statistics, self._reader)
             if each.metric.name == _PER_NODE and each.usual and each.usual.median
         ]
 

@@ -17,7 +17,7 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
 from ioportal.core.visible_text import visible, visible_text
 from ioportal.findings import flags
-from ioportal.jobs import job_facts, standings
+from ioportal.jobs import job_facts, similar_jobs
 from ioportal.jobs.expressions import node_hours
 from ioportal.jobs.models import DirtyStatistics
 from ioportal.load import impact_totals
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ioportal.findings.flags import FlagSummary
     from ioportal.jobs.job_facts import Figure
     from ioportal.jobs.models import JobQuerySet
-    from ioportal.jobs.standings import Standing
+    from ioportal.jobs.similar_jobs import Standing
     from ioportal.load.impact_totals import ImpactTotal
 
 WIDTH = 78  # characters of a line, except addresses
@@ -75,7 +75,7 @@ class JobReport:
 
     @cached_property
     def _standings(self) -> list[Standing]:
-        return standings.standings(self.job, self.job.statistics, self.reader)
+        return similar_jobs.standings(self.job, self.job.statistics, self.reader)
 
     @cached_property
     def _figures(self) -> dict[str, Figure]:

@@ -10,7 +10,7 @@ from collectors.batch import hostlists
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.core import formatting
 from ioportal.core.time_ranges import TimeRange
-from ioportal.jobs import standings
+from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis.populations import MIN_GROUP, MIN_OWNERS
 from ioportal.metrics import BY_NAME, METRICS, Metric
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.models import Job, JobStatistics
     from ioportal.jobs.panda_jobs import PandaSummary
-    from ioportal.jobs.standings import Standing
+    from ioportal.jobs.similar_jobs import Standing
 
 GROUPS = {
     "Metadata": (
@@ -75,7 +75,7 @@ class Comparison:
     @cached_property
     def standings(self) -> list[Standing]:
         """Ranks by metric."""
-        return standings.standings(self.job, self.statistics, self.reader)
+        return similar_jobs.standings(self.job, self.statistics, self.reader)
 
     @property
     def has_ranks(self) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.analysis.rpc_report import RpcReport, Times
     from ioportal.jobs.models import Job
-    from ioportal.jobs.standings import Standing
+    from ioportal.jobs.similar_jobs import Standing
     from ioportal.load.step_charts import Timeline
 
 # PanDA's own names: rows can be joined with its responses. Memory is in bytes, not in PanDA's kB.

@@ -14,7 +14,7 @@ from ioportal.findings import flags, harm_texts, history, latest_data
 from ioportal.findings.flag_history import history_chart
 from ioportal.findings.flags import is_simulated, summaries, with_subjects
 from ioportal.findings.models import Flag
-from ioportal.jobs import standings
+from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis.histograms import Scale
 from ioportal.jobs.charts import histograms as charts
 from ioportal.jobs.job_facts import Comparison, statistics_of
@@ -64,7 +64,7 @@ class OutlierHistogram:
 
     @cached_property
     def _bars(self) -> tuple[tuple[Bin, ...], charts.Bars]:
-        histogram = standings.metric_histogram(
+        histogram = similar_jobs.metric_histogram(
             self._job, self.metric.name, list(self._lines.values())
         )
         [counts] = histogram.counts
