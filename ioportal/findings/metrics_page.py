@@ -402,14 +402,15 @@ time when the waiting requests arrived: the queue ends later, when they have wai
 
 Windows without impact have no figures and do not count. While an episode continues, its interval
 ends with the latest complete window with impact; once it is over, its figures no longer change. The
-home page quotes, for each server, the user, process or host with the largest impact in
-the five minutes before the end of the evaluated data, with its worst episode that reaches these
-five minutes, and the job that causes at least 80 % of its impact; episodes are followed for a day
-back. *Evaluated until* is the end of the data that these figures include: windows that await
-attribution or evaluation come later. Older than two minutes, they leave the state unknown. The
-ratio of the latest 30 s is shown too. The *worst queue* of an episode is the one with its largest
-impact: the linked page shows its own interval and impact. The factor of a
-[slow interval](#slow-intervals) is of all RPCs, the cause's own included.
+home page quotes, for each server, the user, process, host or load without a known job with the
+largest impact in the five minutes before the end of the evaluated data, with its worst episode that
+reaches these five minutes, and the job that causes at least 80 % of a user's impact. It names none
+with less than 10 % of the extra wait of others: then there is no single cause. Episodes are
+followed for a day back. *Evaluated until* is the end of the data that these figures include:
+windows that await attribution or evaluation come later. Older than two minutes, they leave the
+state unknown. The ratio of the latest 30 s is shown too. The *worst queue* of an episode is the one
+with its largest impact: the linked page shows its own interval and impact. Without a queue there is
+no link. The factor of a [slow interval](#slow-intervals) is of all RPCs, the cause's own included.
 
 ### Impact in words
 

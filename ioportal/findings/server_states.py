@@ -17,7 +17,7 @@ from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.site.contacts import contacts
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention
-from ioportal.telemetry.models import ImpactWindow, Principal
+from ioportal.telemetry.models import ImpactWindow, JobGroup, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 
 _SLOW_TIMES = 1.5  # others' requests take this many times as long as usual
 _LARGEST_PART = 0.8  # of a user's impact: then the job is named
+_LEAST_PART = 0.1  # of the extra wait of others: a cause of less is not named
 _NOW = timedelta(seconds=30)  # before the end of the data
 _OVER = timedelta(minutes=1)  # without slow requests
 
 
 class Cause(NamedTuple):
-    """Who slows down others at a server: a user, a process or a host."""
+    """Who slows down others at a server: a user, a process, a host or load without a job."""
 
     name: Name
     episode: Episode  # whole: not only of the latest five minutes
@@ -68,6 +69,7 @@ class ServerState:
     cause: Cause | None = None  # None: requests take about as long as usual
     times_now: float | None = None  # others' requests / usual in the latest 30 s; None: not slow
     observed: ObservedServer | None = None  # slow now
+    is_shared: bool = False  # requests were slow, and no single cause had much of the impact
 
     @property
     def is_over(self) -> bool:
@@ -104,6 +106,11 @@ class _Impact(NamedTuple):
         return self.others_us >= _SLOW_TIMES * self.others_usual_us
 
     @property
+    def waited_us(self) -> int:
+        """The time of others' requests above usual, whoever caused it."""
+        return self.others_us - self.others_usual_us
+
+    @property
     def times_now(self) -> float | None:
         """Time of others' requests in the latest windows / usual; None: no impact, or unknown."""
         return self.others_now_us / self.others_usual_now_us if self.others_usual_now_us else None
@@ -118,7 +125,8 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
     """
     complete = latest_data.complete_until(ends)
     impacts = _impacts(complete)
-    causes = {server: row for server, rows in impacts.items() if (row := _largest(rows))}
+    slowest = {server: row for server, rows in impacts.items() if (row := _largest(rows))}
+    causes = {server: row for server, row in slowest.items() if _is_named(row, impacts[server])}
     jobs = {server: job for server, row in causes.items() if (job := _job(row, impacts[server]))}
     whole = _episodes(causes, complete)
     names = names_of({row.principal for row in (*causes.values(), *jobs.values())}, user)
@@ -128,8 +136,12 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
     def state(server: Server) -> ServerState:
         until, slow = ends.get(server.pk), observed.get(server.pk)
         # An earlier cause is not that of the present queue.
-        if server.pk not in whole or (slow and not slow.is_accused):
+        if slow and not slow.is_accused:
             return ServerState(server, until, observed=slow)
+        if server.pk not in whole:
+            shared = slowest.get(server.pk) if server.pk not in causes else None
+            times_now = shared and shared.times_now
+            return ServerState(server, until, None, times_now, slow, is_shared=bool(shared))
         row, job = causes[server.pk], jobs.get(server.pk)
         name = names[row.principal]
         cause = Cause(
@@ -139,19 +151,14 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
             row.latest + levels.IMPACT.width,
             names[job.principal] if job else None,
             known.get(name.user),
-            _queue(server, row, name, whole[server.pk]),
+            queue_links.of_episode(
+                server, whole[server.pk], queue_links.group(row.principal, name.user)
+            ),
         )
         return ServerState(server, until, cause, row.times_now, slow)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
     return sorted(map(state, servers), key=_slowest_first)
-
-
-def _queue(server: Server, cause: _Impact, name: Name, episode: Episode) -> str:
-    if episode.is_estimated:
-        return ""
-    group = queue_links.group(cause.principal, name.user)
-    return queue_links.address(server.name, queue_links.around(episode), group)
 
 
 def _slowest_first(state: ServerState) -> tuple[float, float]:
@@ -205,7 +212,14 @@ def _largest(rows: Sequence[_Impact]) -> _Impact | None:
     return largest if largest and largest.is_slow else None
 
 
+def _is_named(largest: _Impact, rows: Sequence[_Impact]) -> bool:
+    """Return whether a cause has much of the extra wait: others of less are bystanders."""
+    return largest.impact_us >= _LEAST_PART * max(row.waited_us for row in rows)
+
+
 def _job(largest: _Impact, rows: Sequence[_Impact]) -> _Impact | None:
     """Return the job that causes most of the largest impact; None: no single job."""
+    if largest.kind != JobGroup.Kind.USER:
+        return None
     job = next((row for row in rows if row.kind == Principal.JOB), None)
     return job if job and job.impact_us >= _LARGEST_PART * largest.impact_us else None

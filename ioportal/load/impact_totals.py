@@ -152,8 +152,8 @@ def _any_of(principals: Collection[PrincipalKey]) -> Q:
     return condition
 
 
-# Without common RPCs.
-OUTERMOST = (JobGroup.Kind.USER, Principal.CLAIMED, Principal.PROCESS, Principal.HOST)
+# Without common RPCs: all but jobs, which are parts of users.
+OUTERMOST = (JobGroup.Kind.USER, *(kind for kind in Principal if kind != Principal.JOB))
 _LISTED = 10
 
 
@@ -170,7 +170,7 @@ class ImpactRow:
 
 
 def rows_in_range(window: TimeRange, user: User, servers: Collection[int] = ()) -> list[ImpactRow]:
-    """Return the users, processes and hosts with the largest impact in a range; for staff."""
+    """Return the users, processes, hosts and other load with the largest impact; for staff."""
     if not user.is_staff:
         return []
     of_range = totals(window.start, window.end, kinds=OUTERMOST, servers=servers)
@@ -190,7 +190,7 @@ def _queue(row: ImpactRow, servers: Mapping[int, Server], window: TimeRange) -> 
 
 
 def current_rows(user: User, impacts: Mapping[PrincipalKey, ImpactTotal]) -> list[ImpactRow]:
-    """Return the users, processes and hosts that slow down others now.
+    """Return the users, processes, hosts and other load that slow down others now.
 
     Args:
         user: a member of staff.

@@ -34,7 +34,7 @@ HOSTS = {Principal.HOST: "", Principal.PENDING: ", unknown job ids", Principal.C
 _WITHOUT_OWNER = {
     Principal.PENDING: "pending job ids",
     Principal.AMBIGUOUS: "one of several jobs",
-    Principal.UNATTRIBUTED: "not attributed",
+    Principal.UNATTRIBUTED: "load that no job explains",
     Principal.CONTRADICTED: "contradicted job ids",
 }
 

@@ -62,6 +62,14 @@ def around(episode: Episode) -> TimeRange:
     )
 
 
+def of_episode(server: Server, episode: Episode, group: tuple[str, str]) -> str:
+    """Return the address of an episode's worst queue; "": it was not traced, or nothing queued."""
+    if episode.is_estimated:
+        return ""
+    window = around(episode)
+    return address(server.name, window, group) if find(server, window, group) else ""
+
+
 def address(
     server: str, window: TimeRange, group: tuple[str, str], at: datetime | None = None
 ) -> str:

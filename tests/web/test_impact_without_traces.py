@@ -12,7 +12,7 @@ from ioportal.findings.episodes import episodes_of
 from ioportal.findings.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.site.models import Server, UserAccount
-from ioportal.telemetry.models import DirtyImpact, ImpactWindow, JobGroup
+from ioportal.telemetry.models import DirtyImpact, ImpactWindow, JobGroup, Principal
 from tests import loading, untraced
 from tests.logs import at
 from tests.web.reading import json_of, text_of, words_of
@@ -69,6 +69,23 @@ def test_the_home_page_names_the_slow_server_its_cause_and_the_contact(as_staff)
         assert "times as long as usual" in page.partition("mds1 ")[2]
         assert "latest 5 min of data, because of dave" in page
         assert "Contact: Dave Doe, dave@example.org" in page
+
+
+def test_no_bystander_is_named_for_load_that_no_job_explains(as_staff, impacts):
+    windows = ImpactWindow.objects.filter(kind=JobGroup.Kind.USER, start__gte=at("12:06"))
+    unexplained = {"kind": Principal.UNATTRIBUTED, "principal_id": 0}
+    for row in windows.values():
+        others = {name: 100 * row[name] for name in ("impact_us", "others_us")}
+        ImpactWindow.objects.create(**row | others | unexplained)
+
+    assert "because of load that no job explains." in words_of(as_staff.get("/now/"))
+    for address in ("/now/", "/servers/mds1/", f"/overview/{RANGE}"):
+        assert impacts(address).startswith("load that no job explains unattributed")
+
+    ImpactWindow.objects.filter(**unexplained).update(impact_us=1)
+    page = words_of(as_staff.get("/now/"))
+    assert "in the latest 5 min of data, without a single cause." in page
+    assert "because of" not in page
 
 
 @pytest.mark.usefixtures("_stream")

@@ -182,17 +182,11 @@ class FlagPage:
             {episode.server_id for episode in largest}
         )
         return [
-            (episode, server, self._queue(episode, server))
+            (episode, server, queue_links.of_episode(server, episode, group))
             for episode in largest
             for server in [servers[episode.server_id]]
+            for group in [harm_texts.group(self.flag, episode)]
         ]
-
-    def _queue(self, episode: Episode, server: Server) -> str:
-        """Return the address of an episode's queue; "": it was not traced."""
-        if episode.is_estimated:
-            return ""
-        group = harm_texts.group(self.flag, episode)
-        return queue_links.address(server.name, queue_links.around(episode), group)
 
     @property
     def more_episodes(self) -> int:
