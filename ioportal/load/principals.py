@@ -72,7 +72,7 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
         names[int(Principal.CLAIMED), key] = replace(name, text=text, user="")
     processes = process_names_of(keys[Principal.PROCESS][:_NAMED])
     names |= {
-        (Principal.PROCESS, key): name
+        (Principal.PROCESS, key): replace(name, user="")  # nobody is proven responsible
         for key, name in processes.items()
         if user.is_staff or name.user == user.get_username()
     }
@@ -86,7 +86,9 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
 
 
 def process_names_of(keys: Collection[int]) -> dict[int, Name]:
-    """Return the names of processes and of all processes of a user, with the registered user.
+    """Return the names of processes and of all processes of a user id, with the registered user.
+
+    The names are those that the processes have chosen, so the text names no user.
 
     Args:
         keys: source job ids, and keys of user ids (`process_names.key_of_uid`).
@@ -102,9 +104,9 @@ def process_names_of(keys: Collection[int]) -> dict[int, Name]:
     for key in (*texts, *by_key):
         owner = users.get(uids[key], "") if key in uids else ""
         if key in by_key:
-            text = f"processes of {owner or f'user id {by_key[key]}'}"
+            text = f"processes named *.{by_key[key]} (user not proven)"
         else:
-            text = f"process {texts[key]}" + (f" ({owner})" if owner else "")
+            text = f"process {texts[key]}" + (" (user not proven)" if owner else "")
         names[key] = Name(text, user=owner)
     return names
 

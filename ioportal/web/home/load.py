@@ -65,7 +65,7 @@ class PrincipalLoad:
             return kind_of(self.name) or "jobs without a user"
         if self.kind is not Principal.PROCESS:
             return self.kind.label
-        return f"process {self.name}" + (f" ({self.user})" if self.user else "")
+        return f"process {self.name}" + (" (user not proven)" if self.user else "")
 
     @property
     def is_user(self) -> bool:
