@@ -1,6 +1,9 @@
 """A job id is a claim: node and user id prove it or contradict it."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.telemetry.models import Method
@@ -224,7 +227,9 @@ def test_an_id_of_no_job_is_that_of_the_node_once_records_are_not_late(
     logs, ingest, trace, attribution, nid, principal
 ):
     holders = (MALLORY, Run("80", nodes="n5"), Run("81", nodes="n5"))
-    ingest("sacct", logs("m", sacct(*(run.running() for run in holders))), cluster="anvil")
+    future = Run("98", nodes="n9", start=timezone.now() + timedelta(days=1))
+    records = sacct(*(run.running() for run in (*holders, future)))
+    ingest("sacct", logs("m", records), cluster="anvil")
     trace(("12:10", nid, "77"))
     assert attribution() == {("pending", "77"): 1}
 
