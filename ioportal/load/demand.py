@@ -105,16 +105,20 @@ def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) ->
 def with_work(rows: pl.DataFrame, usual: pl.DataFrame) -> pl.DataFrame:
     """Add the column work_us: the work of requests on an idle server.
 
-    It is their baseline, or their service time where that is unknown.
+    It is their baseline. Where that is unknown, it is their service time, divided by how much
+    longer than usual the server serves other requests at the time.
 
     Args:
-        rows: columns server, service, opcode, requests and service_us.
+        rows: columns start, server, service, opcode, requests and service_us.
         usual: columns of `load.analysis.impact.BASELINES`.
     """
     known = usual.filter(pl.col("baseline_us") > 0)
-    work_us = pl.coalesce(pl.col("requests") * pl.col("baseline_us"), "service_us")
+    usual_us = pl.col("requests") * pl.col("baseline_us")
+    at_once = ["server", "start"]
+    served_us = pl.when(usual_us.is_not_null()).then("service_us").sum().over(at_once)
+    slowness = (served_us / usual_us.sum().over(at_once)).fill_nan(1).clip(lower_bound=1)
     return rows.join(known, on=["server", "service", "opcode"], how="left").with_columns(
-        work_us=work_us
+        work_us=pl.coalesce(usual_us, pl.col("service_us") / slowness)
     )
 
 
