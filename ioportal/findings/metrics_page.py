@@ -22,9 +22,13 @@ from ioportal.load.analysis.replay.demand import BLOCKED_TIMES
 from ioportal.load.analysis.replay.harm import (
     BEFORE_S,
     MIN_WORK,
+    MORE_TIMES,
+    MOST_ADDED,
     MOST_UNTRACED,
     OPEN_S,
     OPEN_SHARE,
+    SILENT_S,
+    STEADY_TIMES,
     YOUNG_S,
 )
 from ioportal.load.analysis.replay.impact import DEFINITION, PRECISION
@@ -32,7 +36,7 @@ from ioportal.load.analysis.replay.questions import (
     BUSIER_TIMES,
     DRAINED,
     MIN_SPARED,
-    STEADY_TIMES,
+    MOST_STEADY,
 )
 from ioportal.load.analysis.replay.server import CHANCE, FULL_SHARE, TYPICAL
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
@@ -308,17 +312,20 @@ same rule.
    full at {FULL_SHARE:.0%} of its capacity. The limit is learned from the busiest senders of full
    seconds; half of the limit counts as reached.
 4. *Queue*: it begins when more work arrives than the server can do, and ends when the last request
-   has waited. If work arrives again while less than {DRAINED:g} s of work is left, it is the next
-   queue. A full server serves
-   senders in proportion to their requests at the server.
+   has waited. When the work that is left rises to {DRAINED:g} s, the next queue begins, so a queue
+   that grows slowly may be listed as two. A full server serves senders in proportion to their
+   requests at the server.
 5. *Replay*: the queue is served with all senders, and again without the group. This gives the share
    of waiting that others are spared. The share times others' measured waiting, from the group's
    first request on, is the impact. Measured waiting is the time from arrival to end beyond the
    usual time, without blocked time.
 6. *Bystanders*: a group has no impact with less than {MIN_WORK:.0%} of the queue's work, or if
-   others are spared less than {MIN_SPARED:.0%} of their waiting. Nor has a steady group: it works
-   less than {STEADY_TIMES:g} times as much as in the {BEFORE_S:.0f} s before, and there would be no
-   queue without groups that are not steady and have more than {BUSIER_TIMES:g} times its work.
+   others are spared less than {MIN_SPARED:.0%} of their waiting. Nor has a *steady* group: it works
+   less than {STEADY_TIMES:g} times as much as in the last {BEFORE_S:.0f} s without a queue, and
+   without the senders that are not steady, requests would wait less than {MOST_STEADY:.0%} as long;
+   or the server had served nobody for {SILENT_S:g} s just before the queue. A group that adds
+   {MOST_ADDED:.0%} of all work that is added, and {MORE_TIMES:g} times its usual share, is not
+   steady. Of several groups, the narrowest of a sender decides.
 7. *Several causes*: of two storms that each block the server, removing one spares little. So the
    impact is at least the waiting that the group alone adds for the senders of no large group, if
    that is {MIN_SPARED:.0%} of their waiting with the group. Large groups have {MIN_WORK:.0%} of the
@@ -367,8 +374,9 @@ arrived.
 6. Impact = (with - without) x *scale*. *Scale* is the sum of `measured_wait_s` from that row on /
    all, at most 2. In the JSON, `impact_s` is the part of users' requests, `outside_s` that of
    pings, daemons and requests without a job id. Their sum differs from this by less than 5 %,
-   unless senders reach their limits of requests in flight, which the CSV does not have: then half
-   of the constructed queues differed by more, the worst by a factor of two.
+   unless senders reach their limits of requests in flight, which the CSV does not have, or the
+   queue lasts a few seconds: in a simulated set, a quarter of the queues differed by more than a
+   factor of two, the worst by 14. Waiting without a backlog is in the impact only.
 
 ### Shares and usual times
 
@@ -385,8 +393,10 @@ usual. They are slow relative to the previous baseline; without a previous basel
 medians of all windows. The baseline is computed daily, and every ten minutes while a server has
 been traced for less than a day or has too few windows. A range is evaluated with the baseline of
 its start; impact by window, hour by hour. Staff may pin another value. With fewer than
-{MIN_BASELINE_WINDOWS:,} such windows the baseline is unknown, and RPCs of that kind are excluded;
-the share of RPCs with a known baseline is shown.
+{MIN_BASELINE_WINDOWS:,} such windows the baseline is unknown. RPCs of that kind are then excluded
+from the wait above usual; in a replay, their usual time is their service time, divided by how much
+longer than usual the server served others in that second. The share of RPCs with a known baseline
+is shown.
 
 ### Episodes
 

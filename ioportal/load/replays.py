@@ -13,7 +13,7 @@ from ioportal.load import baselines, demand, principal_windows
 from ioportal.load.analysis.impact import MAX_WAIT, MEMBERS
 from ioportal.load.analysis.replay import impact as replay
 from ioportal.load.analysis.replay.demand import Demand
-from ioportal.load.analysis.replay.harm import OPEN_S, OPEN_SHARE, YOUNG_S
+from ioportal.load.analysis.replay.harm import BEFORE_S, OPEN_S, OPEN_SHARE, YOUNG_S
 from ioportal.load.analysis.replay.seconds import time_of
 from ioportal.load.analysis.replay.server import at_capacity
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW
@@ -34,6 +34,8 @@ DELAY = timedelta(seconds=2 * SLICE_S)  # until agents have sent the demand of a
 # After the end of a queue, until it is judged.
 JUDGED_AFTER = DELAY + timedelta(seconds=OPEN_S + OPEN_SHARE * YOUNG_S)
 _LONGEST = timedelta(minutes=10)  # part of a queue that is served again
+_KEPT_BEFORE = timedelta(minutes=4)  # a slow episode: seconds show what senders did before
+_LONGEST_EPISODE = timedelta(hours=6)  # whose begin shows the usual work of senders
 
 
 class Impacts(NamedTuple):
@@ -170,7 +172,7 @@ def _served(
         queue = whole_queues(server_id, slow.start, slow.end)
         if at and not queue.start - MAX_WAIT <= at < queue.end:
             continue
-        seconds = demand.seconds(server_id, queue.start - MAX_WAIT, queue.end)
+        seconds = demand.seconds(server_id, queue.start - _KEPT_BEFORE, queue.end)
         if seconds.is_empty():
             continue
         members = principal_windows.members(seconds)
@@ -180,8 +182,25 @@ def _served(
         end = time_of(requested, len(requested.work_s))
         traced = coverage.traced([server_id], requested.start, end)
         untraced = coverage.gaps(traced, traced[0].start, traced[-1].end) if traced else []
-        parts = replay.queue_harms(requested, members, capacity.value, until, untraced)
+        earlier = _earlier(server_id, queue.start, usual)
+        parts = replay.queue_harms(
+            requested, members, capacity.value, until, untraced, earlier=earlier
+        )
         yield Served(slow, requested, members, capacity, parts)
+
+
+def _earlier(server_id: int, start: datetime, usual: pl.DataFrame) -> pl.DataFrame | None:
+    """Return the work of senders in a second before a slow episode that began before a time.
+
+    Seconds are kept from some time before a slow episode on. None: the episode does not begin
+    before the time.
+    """
+    begin = whole_queues(server_id, start, start, _LONGEST_EPISODE).start
+    if begin == start:
+        return None
+    seconds = demand.seconds(server_id, begin, begin + timedelta(seconds=BEFORE_S))
+    work = demand.requests(seconds, usual, users=())
+    return work.group_by("sender").agg(work_s=pl.sum("work_us") / 1e6 / BEFORE_S)
 
 
 def known_until(server_id: int) -> datetime:
@@ -191,9 +210,18 @@ def known_until(server_id: int) -> datetime:
     return min(traced.get(server_id, latest), latest)
 
 
-def whole_queues(server_id: int, start: datetime, end: datetime) -> Interval:
-    """Return an interval with the rest of the slow episodes of a server at both of its ends."""
-    around = AttributedSecond.objects.between(start - _LONGEST, end + _LONGEST)
+def whole_queues(
+    server_id: int, start: datetime, end: datetime, longest: timedelta = _LONGEST
+) -> Interval:
+    """Return an interval with the rest of the slow episodes of a server at both of its ends.
+
+    Args:
+        server_id: a metadata server.
+        start: start of the interval.
+        end: its end.
+        longest: the rest at an end at most.
+    """
+    around = AttributedSecond.objects.between(start - longest, end + longest)
     known = set(around.filter(server_id=server_id).values_list("start", flat=True).distinct())
     width = levels.IMPACT.width
     while start - width in known:

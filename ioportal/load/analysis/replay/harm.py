@@ -11,7 +11,6 @@ import numpy as np
 from ioportal.load.analysis.replay.questions import (
     BUSIER_TIMES,
     DRAINED,
-    STEADY_TIMES,
     Groups,
     alike_of,
     questions_of,
@@ -24,12 +23,17 @@ if TYPE_CHECKING:
     from ioportal.load.analysis.replay.demand import Bools, Demand, Floats, Ints
 
 MIN_WORK = 0.1  # of a queue's work: a group with less did not cause it
-BEFORE_S = 60.0
+STEADY_TIMES = 1.5  # work / that before the queue: a sender or group with less works as before
+MOST_ADDED = 0.5  # of the work that all senders add: a group that adds as much has begun,
+MORE_TIMES = 1.2  # if its share of it is larger than its usual share
+BEFORE_S = 60.0  # without a queue
+SILENT_S = 5.0  # without requests, before a queue: the server served nobody
 OPEN_SHARE = 0.1  # of the length of a queue: it has drained if more is known after its end
 OPEN_S = 2.0  # and at least this long
 YOUNG_S = 90.0  # age at which a queue is judged although it has not drained
 MOST_UNTRACED = 0.1  # of a queue: with more, harm is an estimate
 CALM_STEPS_S = 60.0  # length of a part without a queue
+_LEAST_S = 1e-9  # of work
 MOST_SCALE = 2.0  # measured waiting / replayed waiting
 
 
@@ -158,6 +162,8 @@ def by_queue(
     owners: Sequence[str],
     capacity_s: float,
     known_steps: int | None = None,
+    *,
+    earlier_s: Floats | None = None,
 ) -> Iterator[tuple[Queue, list[Harm]]]:
     """Yield each queue with the harm of groups in it.
 
@@ -167,8 +173,8 @@ def by_queue(
     is their own doing. A group with less than `MIN_WORK` of a queue's work, or that would spare
     others less than `MIN_SPARED` of their waiting, is a bystander. Of several groups that each
     block the server, removing one spares little: the harm is at least what the group alone adds to
-    the waiting of those that do not. A group that works as before a queue is a bystander if
-    there is no queue without those groups that do not, and have more than `BUSIER_TIMES` its work.
+    the waiting of those that do not. A group that works as before a queue is a bystander if there
+    is no queue without those senders that do not, or if the server served nobody before the queue.
 
     Args:
         demand: the demand of a server.
@@ -179,16 +185,26 @@ def by_queue(
             drained by then is left out while it is shorter than `YOUNG_S`: half a queue does not
             show its cause. Requests that still wait are not known, and a capacity that is slightly
             too high drains a queue early: so a part of its length must be known after its end.
+        earlier_s: work of each sender in a step, before a queue whose begin is not in the demand;
+            None: unknown.
 
     Source: docs/metrics.md, "Impact".
     """
     per_step_s = capacity_s * demand.width_s
     flow = wished(demand, capacity_s)
     owner = np.unique(np.array(owners), return_inverse=True)[1]
-    for queue in queues(flow, per_step_s, demand.width_s):
+    parts = queues(flow, per_step_s, demand.width_s)
+    is_calm: Bools = demand.work_s.sum(axis=1) > 0
+    for queue in parts:
+        is_calm[queue.first : queue.end] &= not queue.has_backlog
+    for queue in parts:
         if known_steps is not None and is_open(queue, known_steps, demand.width_s):
             continue
-        yield queue, _of_queue(demand, flow, queue, groups, owner=owner, capacity_s=per_step_s)
+        before = _Before.of(demand, flow, queue, is_calm, earlier_s)
+        yield (
+            queue,
+            _of_queue(demand, flow, queue, groups, before, owner=owner, capacity_s=per_step_s),
+        )
 
 
 def is_open(queue: Queue, known_steps: int, width_s: float) -> bool:
@@ -196,6 +212,50 @@ def is_open(queue: Queue, known_steps: int, width_s: float) -> bool:
     length = queue.end - queue.first
     margin = OPEN_S / width_s + OPEN_SHARE * length
     return queue.has_backlog and length < YOUNG_S / width_s and queue.end + margin > known_steps
+
+
+@dataclass(frozen=True)
+class _Before:
+    """The work before a queue.
+
+    Args:
+        work_s: of each sender, in a time as long as the queue and the silence before it.
+        was_silent: whether the server served nobody just before the queue.
+    """
+
+    work_s: Floats
+    was_silent: bool
+
+    @classmethod
+    def of(
+        cls, demand: Demand, flow: Flow, queue: Queue, is_calm: Bools, earlier_s: Floats | None
+    ) -> _Before:
+        """Return the work in the last calm steps before a queue; unknown work is none."""
+        calm = np.flatnonzero(is_calm[: queue.first])[-round(BEFORE_S / demand.width_s) :]
+        known = np.flatnonzero(demand.work_s[: queue.first].any(axis=1))
+        silent = queue.first - 1 - known[-1] if len(known) else 0
+        step_s = flow.work_s[calm].sum(axis=0) / max(len(calm), 1)
+        if not len(calm) and earlier_s is not None:
+            step_s = earlier_s
+        work_s = (queue.end - queue.first + silent) * step_s
+        return cls(work_s, bool(silent * demand.width_s >= SILENT_S))
+
+    def is_steady(self, work_s: Floats, active: Ints, members: Bools) -> Bools:
+        """Return whether each group works as before: not much more, nor most of what was added.
+
+        Args:
+            work_s: of the active senders, in the queue.
+            active: their indices.
+            members: of each group; shape (groups, active senders).
+        """
+        before_s = self.work_s[active]
+        usual_s = members @ before_s
+        more_s = members @ work_s - usual_s
+        share = usual_s / max(before_s.sum(), _LEAST_S)
+        added_share = more_s / max(np.maximum(work_s - before_s, 0).sum(), _LEAST_S)
+        has_begun = (added_share >= MOST_ADDED) & (added_share >= MORE_TIMES * share)
+        steady: Bools = (more_s < (STEADY_TIMES - 1) * usual_s) & ~has_begun
+        return steady
 
 
 def _heavy(members: Bools, work_s: Floats) -> Bools:
@@ -218,6 +278,7 @@ def _of_queue(
     flow: Flow,
     queue: Queue,
     groups: Sequence[Group],
+    before: _Before,
     *,
     owner: Ints,
     capacity_s: float,
@@ -237,7 +298,11 @@ def _of_queue(
     of_owner = np.bincount(owner[active], of_sender)[owner[active]]
     others = np.array([~groups[n].own[active] for n in large])
     others &= of_owner <= BUSIER_TIMES * (members @ of_sender)[:, None]
-    of_senders = Groups(members, others, ~_heavy(members, of_sender))
+    is_steady = before.is_steady(of_sender, active, members)
+    steady = before.is_steady(of_sender, active, np.eye(len(active), dtype=bool))
+    for n in np.argsort(-members.sum(axis=1), kind="stable"):  # the narrowest group decides
+        steady[members[n]] = is_steady[n]
+    of_senders = Groups(members, others, ~_heavy(members, of_sender), steady)
     first, alike = alike_of(of_senders, flow.limit[active])
     of_groups = Groups(*(table[..., first] for table in of_senders))
 
@@ -251,15 +316,10 @@ def _of_queue(
     part = Flow(summed(work_s), flow.limit[active][first])
     requests = summed(work_s / demand.request_s[active])
     request_s = part.work_s.sum(axis=0) / requests.sum(axis=0)
-    waited_s, usual_s, counted_s = (
+    waited_s, idle_s, counted_s = (
         summed(table[steps][:, active])
         for table in (demand.waited_s, demand.work_s, demand.counted_s)
     )
-    begin = max(queue.first - round(BEFORE_S / demand.width_s), 0)
-    before_s = flow.work_s[begin : queue.first][:, active].sum(axis=0)
-    known = int(demand.work_s[begin : queue.first].any(axis=1).sum())
-    times = len(part.work_s) / max(known, 1)
-    is_steady = members @ of_sender < STEADY_TIMES * times * (members @ before_s)
     most = MOST_SCALE if queue.has_backlog else 1.0
     found = []
     asked_of = questions_of(
@@ -269,6 +329,7 @@ def _of_queue(
         capacity_s=capacity_s,
         width_s=demand.width_s,
         is_steady=is_steady,
+        was_silent=before.was_silent,
     )
     for n, mine, questions in zip(large, of_groups.members, asked_of, strict=True):
         since = int(np.argmax(part.work_s[:, mine].any(axis=1)))
@@ -288,8 +349,8 @@ def _of_queue(
                 float(counted_s[since:, who].sum() / took_s.sum()),
                 part.work_s[:, mine].sum(),
                 part.work_s.sum(),
-                (took_s + usual_s[since:, who]).sum(axis=1),
-                usual_s[since:, who].sum(axis=1),
+                (took_s + idle_s[since:, who]).sum(axis=1),
+                idle_s[since:, who].sum(axis=1),
                 Curves(
                     queue,
                     since,

@@ -89,6 +89,8 @@ def queue_harms(
     capacity_s: float,
     until: datetime | None = None,
     untraced: Sequence[tuple[datetime, datetime]] = (),
+    *,
+    earlier: pl.DataFrame | None = None,
 ) -> list[QueueHarms]:
     """Return how much less others would have waited without each principal and group, by queue.
 
@@ -98,6 +100,8 @@ def queue_harms(
         capacity_s: work that the server does in a second, in seconds of an idle server.
         until: end of the known requests; None: all are known. See `harms`.
         untraced: disjoint intervals whose requests are unknown.
+        earlier: columns sender and work_s, in a step before a queue whose begin is not in the
+            demand; None: unknown.
 
     Source: docs/metrics.md, "Impact".
     """
@@ -108,13 +112,19 @@ def queue_harms(
     found = list(_groups(demand, of_sender))
     known = None if until is None else int((until - demand.start).total_seconds() / demand.width_s)
     groups = [group for _, _, group in found]
+    earlier_s = None
+    if earlier is not None:
+        by_sender = of_sender.join(earlier, left_on=PRINCIPAL, right_on="sender", how="left")
+        earlier_s = by_sender["work_s"].fill_null(0).to_numpy()
     return [
         QueueHarms(
             queue,
             [(*found[harm.group][:2], harm) for harm in harms],
             is_traced=_untraced_share(demand, queue, untraced) <= MOST_UNTRACED,
         )
-        for queue, harms in by_queue(demand, groups, party.to_list(), capacity_s, known)
+        for queue, harms in by_queue(
+            demand, groups, party.to_list(), capacity_s, known, earlier_s=earlier_s
+        )
     ]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MIN_SPARED = 0.2  # of others' waiting
 BUSIER_TIMES = 2.0  # work of another owner / of a group: with more, its waiting is its own doing
-STEADY_TIMES = 1.5  # work / that before the queue: a group with less works as before
+MOST_STEADY = 0.2  # of the waiting: without the senders that are not steady, there is no queue
 DRAINED = 0.5  # work left, in that of a step: a new queue begins
 
 
@@ -25,11 +25,13 @@ class Groups(NamedTuple):
         members: the senders of each group.
         others: those whose waiting counts for it.
         calm: those of no large group; shape (senders,).
+        steady: those that work as before the queue; shape (senders,).
     """
 
     members: Bools
     others: Bools
     calm: Bools
+    steady: Bools
 
 
 def alike_of(groups: Groups, limit: Floats) -> tuple[Ints, Ints]:
@@ -43,20 +45,6 @@ def alike_of(groups: Groups, limit: Floats) -> tuple[Ints, Ints]:
     told_apart = np.vstack([*groups, limited])
     _, first, alike = np.unique(told_apart, axis=1, return_index=True, return_inverse=True)
     return first, alike
-
-
-def _larger(groups: Groups, work_s: Floats, is_steady: Bools) -> Bools:
-    """Return the senders of groups with more than `BUSIER_TIMES` the work of each group.
-
-    A wide group has them only if it has much work of its own. Groups that work as before the queue
-    did not cause it.
-    """
-    members, _, calm = groups
-    work = members @ work_s
-    is_larger = ~is_steady & (work > BUSIER_TIMES * work[:, None])
-    is_apart = (members.astype(int) @ members.T) == 0
-    larger: Bools = ((is_larger & is_apart).astype(int) @ (members & ~calm)) > 0
-    return larger
 
 
 class Question(NamedTuple):
@@ -107,6 +95,7 @@ def questions_of(
     capacity_s: float,
     width_s: float,
     is_steady: Bools,
+    was_silent: bool,
 ) -> list[tuple[Question, Question]]:
     """Replay a queue, and return what can be asked of each group.
 
@@ -117,15 +106,15 @@ def questions_of(
         capacity_s: work of the server in a step.
         width_s: width of a step.
         is_steady: whether each group works as much as before the queue.
+        was_silent: whether the server served nobody before the queue.
     """
-    members, others, calm = groups
+    members, others, calm, steady = groups
     everyone = np.ones((1, len(calm)), dtype=bool)
-    small = ~_larger(groups, flow.work_s.sum(axis=0), is_steady)
-    scenarios = np.concatenate([everyone, calm[None], ~members, calm | members, small])
+    scenarios = np.concatenate([everyone, calm[None], ~members, calm | members, steady[None]])
     calm_others = others & calm
     sums, each = [], []
     for step, of_each in waiting(flow, request_s, capacity_s, scenarios):
-        without, alone = np.split(step[2 : -len(members)], 2)
+        without, alone = np.split(step[2:-1], 2)
         sums.append(
             [
                 others @ step[0],
@@ -138,8 +127,10 @@ def questions_of(
         each.append(of_each)
     of_all, without, of_calm, alone, with_calm = np.moveaxis(np.array(sums) * width_s, 1, 0)
     one_s = np.moveaxis(np.array(each) * width_s, 1, 0)
-    without_one_s, alone_one_s, small_one_s = np.split(one_s[2:], 3)
-    is_bystander = is_steady & (small_one_s.max(axis=1) < DRAINED * width_s)
+    without_one_s, alone_one_s = np.split(one_s[2:-1], 2)
+    # By others, or by the server.
+    is_caused = was_silent or one_s[-1].sum() < MOST_STEADY * one_s[0].sum()
+    is_bystander = is_steady & is_caused
     return [
         (
             Question(
@@ -155,7 +146,7 @@ def questions_of(
                 others=calm_others[n],
                 all_s=of_calm[:, n],
                 with_s=alone[:, n],
-                without_s=with_calm[:, n],
+                without_s=alone[:, n] if is_bystander[n] else with_calm[:, n],
                 one_s=np.array([alone_one_s[n], one_s[1]]),
             ),
         )

@@ -29,7 +29,7 @@ _LIMIT_PERCENTILE = 90
 _LARGE_SHARE = 0.1  # of the capacity: work of a sender that shows the limit
 _FEWEST_FLIGHT = 1.0  # requests of a client
 _LONGEST_PAUSE = 2  # steps inside a spell
-_BEFORE = 20  # steps before a spell that show what a sender wishes
+_BEFORE = 20  # steps before a spell that show what a sender wishes: the last that are not full
 _FEWEST_CALM = 2  # of these
 _STEADY = 0.7  # of the rate in the spell
 _MOST_LOAD = 0.98  # of the capacity, without a backlog
@@ -167,9 +167,10 @@ def wished(demand: Demand, capacity_s: float) -> Flow:
         steps = np.flatnonzero(at_limit[:, sender])
         for spell in np.split(steps, np.flatnonzero(np.diff(steps) > _LONGEST_PAUSE) + 1):
             rows = slice(spell[0], spell[-1] + 1)
-            before = slice(max(spell[0] - _BEFORE, 0), spell[0])
-            calm_s = demand.work_s[before, sender][~is_full[before]]
-            work_s[rows, sender] = _sooner(demand.work_s[rows, sender], calm_s)
+            before = np.flatnonzero(~is_full[: spell[0]])[-_BEFORE:]
+            work_s[rows, sender] = _sooner(
+                demand.work_s[rows, sender], demand.work_s[before, sender]
+            )
     return Flow(work_s, limit)
 
 

@@ -148,6 +148,53 @@ def test_a_group_that_works_as_before_hides_nobody_who_began():
     assert harm_s(of_demand, [2, 3])[0] > 1_000
 
 
+@pytest.mark.parametrize(
+    ("steady", "others"),
+    [
+        pytest.param(3_800, [(1_900, 60, 90)], id="busier than who began"),
+        pytest.param(2_000, [(600, 60, 61)] * 40, id="a crowd of small senders"),
+        pytest.param(1_100, [(10_000, 60, 90)], id="held for long"),
+    ],
+)
+@pytest.mark.parametrize("clients", [1.0, 1_000.0])
+def test_whoever_works_as_before_causes_no_burst_of_others(steady, others, clients):
+    arrival, sender, took = served(BACKGROUND, (steady, 0, 120), *others, seconds=180)
+
+    before, began = harm_s(
+        demand(arrival, sender, took, clients), [1], list(range(2, 2 + len(others)))
+    )
+
+    assert before < 20
+    assert began > 500
+
+
+def test_whoever_grows_is_the_cause_and_not_whoever_is_steady():
+    """It is a few per cent more than the server can do: both together fill it."""
+    arrival, sender, took = served(
+        BACKGROUND, (1_200, 0, 300), (3_000, 0, 100), (3_500, 100, 160), (4_000, 160, 300)
+    )
+    grows = np.minimum(sender, 2)
+
+    steady, growing = harm_s(demand(arrival, grows, took), [1], [2])
+
+    assert steady < 20
+    assert growing > 5_000
+
+
+def test_nobody_causes_the_queue_after_a_time_without_service():
+    """All requests of 20 s were held, and arrive at once."""
+    rates = (200, 1_000, 2_000)
+    parts = [
+        *((rate, 0, 60) for rate in rates),
+        *((20 * rate, 80, 81) for rate in rates),
+        *((rate, 81, 200) for rate in rates),
+    ]
+    arrival, sender, took = served(*parts)
+    held = demand(arrival, sender % len(rates), took)
+
+    assert max(harm_s(held, [1], [2], [1, 2])) < 60
+
+
 def test_senders_that_need_each_other_to_fill_the_server_are_all_harmful():
     arrival, sender, took = served(BACKGROUND, (3_500, 20, 60), (2_500, 20, 60))
 
