@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from ioportal.core.formatting import percent
 from ioportal.experiments.analysis import stragglers
 from ioportal.experiments.analysis.bursts import SLOW, bursts, share_in_band
 from ioportal.experiments.analysis.efficiency import spearman
@@ -15,11 +16,14 @@ from ioportal.experiments.analysis.stragglers import MIN_COMPONENTS
 from ioportal.jobs.analysis.comparison.results import SHARES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ioportal.experiments.analysis.stragglers import Persistence, Skill
     from ioportal.load.analysis.load_ramp import Interval
 
 
 MAX_BINS = 5  # of distances
+_MINUTE_S = 60
 MIN_BURSTS = 8  # of a correlation
 MOST_CELLS = 60  # rows or columns of the heat map
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -275,3 +279,62 @@ def analyse(transfers: pl.DataFrame) -> Output | str:
         localities=by_distance(scored.bursts),
         imbalance=imbalance(each, SLOW),
     )
+
+
+def findings(output: Output) -> list[str]:
+    """Return stragglers, and whether the past predicts them, in sentences."""
+    return [_stragglers(output.bursts), *_predictions(output.skills)]
+
+
+def _stragglers(bursts: pl.DataFrame) -> str:
+    shares, delivered, aggregate = (
+        bursts[name].to_numpy()
+        for name in ("straggler_share", "delivered_bytes_per_s", "aggregate_bytes_per_s")
+    )
+    lost = 1 - float(np.median(delivered / aggregate))
+    return (
+        f"In a burst, {percent(float(np.median(shares)))} % of the transfers (median; at most "
+        f"{percent(float(shares.max()))} %) take more than {SLOW:g} times as long as its "
+        f"median. As a burst waits for its last transfer, the bandwidth delivered is "
+        f"{percent(max(lost, 0.0), 0)} % below the sum of its clients (median)."
+    )
+
+
+def _predictions(skills_by_component: dict[str, list[Skill]]) -> Iterator[str]:
+    useless = f"{percent(stragglers.USEFUL, 0)} %"
+    for component, skills in skills_by_component.items():
+        useful = [skill for skill in skills if skill.is_useful]
+        if useful:
+            last_min = minutes(useful[-1].lag_s)
+            rest = [skill for skill in skills if skill.lag_s > useful[-1].lag_s]
+            older = f", older information less than {useless}" if _are_useless(rest) else ""
+            yield (
+                f"The past predicts up to {last_min} min: avoiding {component}s that were slow "
+                f"{last_min} min ago avoids {share_text(useful[-1].skill)} of the "
+                f"stragglers{older}."
+            )
+        elif _are_useless(skills):
+            first_min, last_min = (minutes(skills[at].lag_s) for at in (0, -1))
+            yield (
+                f"The past does not predict: avoiding {component}s that were slow {first_min} "
+                f"to {last_min} min ago avoids less than {useless} of the stragglers."
+            )
+        elif skills:
+            yield f"Whether slow {component}s stay slow is open: the intervals are too wide."
+
+
+def _are_useless(skills: list[Skill]) -> bool:
+    return bool(skills) and all(skill.is_useless for skill in skills)
+
+
+def minutes(lag_s: float) -> str:
+    """Return a time in minutes."""
+    return f"{lag_s / _MINUTE_S:g}"
+
+
+def share_text(interval: Interval | None) -> str:
+    """Return a share in per cent with its interval."""
+    if interval is None:
+        return "too few episodes"
+    low, high = (percent(max(bound, 0.0), 0) for bound in (interval.low, interval.high))
+    return f"{percent(max(interval.value, 0.0), 0)} % ({low} to {high} %)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from django.db.models import Exists, Max, OuterRef
 
 from collectors.tables import PAIR_TRANSFERS
@@ -13,7 +12,14 @@ from ioportal.core.formatting import decimal_bytes, percent
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis import stragglers
 from ioportal.experiments.analysis.bursts import SLOW
-from ioportal.experiments.analysis.output import SCORES, Output, analyse
+from ioportal.experiments.analysis.output import (
+    SCORES,
+    Output,
+    analyse,
+    findings,
+    minutes,
+    share_text,
+)
 from ioportal.experiments.charts import bars, lines
 from ioportal.experiments.models import PairTransfer
 from ioportal.experiments.pages.sections.section import Section, bounds
@@ -28,10 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ioportal.experiments.analysis.output import Imbalance
-    from ioportal.experiments.analysis.stragglers import Persistence, Skill
+    from ioportal.experiments.analysis.stragglers import Persistence
     from ioportal.experiments.models import Run
     from ioportal.experiments.pages.sections.section import Choice
-    from ioportal.load.analysis.load_ramp import Interval
 
 MOST_TRANSFERS = 500_000  # analysed: the first of a run
 _COLUMNS = {name: kind for name, kind in PAIR_TRANSFERS.columns.items() if name != "line"}
@@ -41,7 +46,6 @@ _STATE_TITLES = {"target": "slow targets", "client": "fast nodes"}
 _MINUTE_S = 60
 _MOST_PAIRS = 10  # listed
 _HEAT = (0.0, 1.5)
-_USELESS = f"{percent(stragglers.USEFUL, 0)} %"
 
 
 def _analysed(run: int) -> Output | str:
@@ -123,47 +127,11 @@ class OutputPerformance(Section):
         is_cut = self._analysis.transfers >= MOST_TRANSFERS
         return [
             *([f"Only the first {MOST_TRANSFERS:,} transfers are analysed."] if is_cut else ()),
-            self._straggler_sentence(),
-            *self._skill_sentences(),
+            *findings(self._analysis),
         ]
-
-    def _straggler_sentence(self) -> str:
-        shares = self._analysis.bursts["straggler_share"].to_numpy()
-        delivered, aggregate = (
-            self._analysis.bursts[name].to_numpy()
-            for name in ("delivered_bytes_per_s", "aggregate_bytes_per_s")
-        )
-        lost = 1 - float(np.median(delivered / aggregate))
-        return (
-            f"In a burst, {percent(float(np.median(shares)))} % of the transfers (median; at most "
-            f"{percent(float(shares.max()))} %) take more than {SLOW:g} times as long as its "
-            f"median. As a burst waits for its last transfer, the bandwidth delivered is "
-            f"{percent(max(lost, 0.0), 0)} % below the sum of its clients (median)."
-        )
 
     def _persistence(self) -> list[tuple[str, Persistence]]:
         return [(_STATE_TITLES[name], each) for name, each in self._analysis.persistence.items()]
-
-    def _skill_sentences(self) -> Iterator[str]:
-        for component, skills in self._analysis.skills.items():
-            useful = [skill for skill in skills if skill.is_useful]
-            if useful:
-                last_min = _minutes(useful[-1].lag_s)
-                rest = [skill for skill in skills if skill.lag_s > useful[-1].lag_s]
-                older = f", older information less than {_USELESS}" if _are_useless(rest) else ""
-                yield (
-                    f"The past predicts up to {last_min} min: avoiding {component}s that were slow "
-                    f"{last_min} min ago avoids {_share_text(useful[-1].skill)} of the "
-                    f"stragglers{older}."
-                )
-            elif _are_useless(skills):
-                first_min, last_min = (_minutes(skills[at].lag_s) for at in (0, -1))
-                yield (
-                    f"The past does not predict: avoiding {component}s that were slow {first_min} "
-                    f"to {last_min} min ago avoids less than {_USELESS} of the stragglers."
-                )
-            elif skills:
-                yield f"Whether slow {component}s stay slow is open: the intervals are too wide."
 
     def charts(self) -> list[Part[Any]]:
         """Return all charts; none without bursts."""
@@ -284,7 +252,7 @@ class OutputPerformance(Section):
         listed = [{"strategy": title, **vars(each)} for title, skills in named for each in skills]
         columns: tuple[Column[dict[str, Any]], ...] = (
             Column("strategy", "Strategy"),
-            Column("lag_s", "Age", unit="min", form=_minutes),
+            Column("lag_s", "Age", unit="min", form=minutes),
             Column("states", "States", "pairs", ""),
             Column("base", "Slow", unit=Unit.SHARE),
             Column("after_slow", "Slow after slow", unit=Unit.SHARE),
@@ -397,7 +365,7 @@ def _box_part(
 
 
 def _ended_within(limit: float) -> Callable[[dict[str, Any]], str]:
-    return lambda row: _share_text(row["ended"][limit])
+    return lambda row: share_text(row["ended"][limit])
 
 
 def _target_chart(imbalance: Imbalance) -> Part[Any]:
@@ -418,18 +386,3 @@ def _target_chart(imbalance: Imbalance) -> Part[Any]:
         about="Sorted by bytes; the line is their mean. The busiest tenth has "
         f"{percent(imbalance.top_share)} % of the bytes; Gini coefficient {imbalance.gini:.2f}.",
     )
-
-
-def _are_useless(skills: Sequence[Skill]) -> bool:
-    return bool(skills) and all(skill.is_useless for skill in skills)
-
-
-def _minutes(lag_s: float) -> str:
-    return f"{lag_s / _MINUTE_S:g}"
-
-
-def _share_text(interval: Interval | None) -> str:
-    if interval is None:
-        return "too few episodes"
-    low, high = (percent(max(bound, 0.0), 0) for bound in (interval.low, interval.high))
-    return f"{percent(max(interval.value, 0.0), 0)} % ({low} to {high} %)"
