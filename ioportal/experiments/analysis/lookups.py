@@ -204,6 +204,8 @@ _INTERRUPTED = r"^(?:EINTR|ERESTART.*)$"
 _COUNT = pl.col("count")
 
 WINDOW_S = 10
+_INTERVALS = 120  # of a timeline, at most
+_WIDTHS_S = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
 FILE_PATTERNS = {"*.so*": ("*.so", "*.so.*"), "*.py(c)": ("*.py", "*.pyc")}
 
 
@@ -322,6 +324,12 @@ def timeline(windows: pl.DataFrame, width_s: int) -> pl.DataFrame:
     end = max(sums["second"].to_list(), default=-width_s) + width_s
     seconds = pl.DataFrame({"second": range(0, end, width_s)}, {"second": pl.Int64})
     return seconds.join(sums, "second", "left").fill_null(0).sort("second")
+
+
+def width_s(durations_s: list[int]) -> int:
+    """Return the width of the intervals of a timeline of logs, in seconds."""
+    longest = max(durations_s, default=0)
+    return next((width for width in _WIDTHS_S if longest <= width * _INTERVALS), _WIDTHS_S[-1])
 
 
 def duration_s(windows: pl.DataFrame) -> int:

@@ -31,14 +31,11 @@ _FOLDED = (
     f"{{}}: the log has more than {MAX_PATHS:,} paths. Later ones are counted by their directory: "
     "numbers of files and names are too low."
 )
-_SHOWN_ENTRIES = 15
+_SHOWN = 15  # entries, and names
 _DRAWN_ENTRIES = 8
-_SHOWN_NAMES = 15
 _SHOWN_FILES = 20
 _EXPORTED = 100_000
 _LONGEST_S = 30 * 86_400  # of a timeline; longer: a clock was set
-_INTERVALS = 120  # of the timeline, at most
-_WIDTHS_S = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 14_400, 43_200, 86_400)
 
 
 @dataclass(frozen=True)
@@ -190,11 +187,11 @@ class LookUps(Section):
         return [
             {
                 **row,
-                "others": [wasted.get(row["entry"], 0) for wasted in others],
+                **{f"wasted_{n}": wasted.get(row["entry"], 0) for n, wasted in enumerate(others)},
                 "is_proposed": row["entry"] in proposed,
             }
             for row in entries.sort(~pl.col("entry").is_in(proposed), maintain_order=True)
-            .head(_SHOWN_ENTRIES)
+            .head(_SHOWN)
             .to_dicts()
         ]
 
@@ -270,7 +267,7 @@ class LookUps(Section):
             if (frame := system_calls.windows_of(arm.first_run)).height
             and lookups.duration_s(frame) <= _LONGEST_S
         ]
-        width_s = _width_s([lookups.duration_s(frame) for _, frame in windows])
+        width_s = lookups.width_s([lookups.duration_s(frame) for _, frame in windows])
         frames = [(arm.name, lookups.timeline(frame, width_s)) for arm, frame in windows]
         rows = [
             (name, second, ok, failed)
@@ -295,8 +292,8 @@ class LookUps(Section):
         """Return the tables; those of the first arm have all arms in their exports."""
         if not self.first:
             return {}
-        others = [
-            Column(arm.name, f"Wasted, {arm.name}", _other(number), "")
+        others: list[Column[dict[str, Any]]] = [
+            Column(arm.name, f"Wasted, {arm.name}", f"wasted_{number}", "")
             for number, arm in enumerate(self._with_paths[1:])
         ]
         found = self.first.searches
@@ -317,7 +314,7 @@ class LookUps(Section):
                 _NAMES,
                 [
                     {**row, "chain": search_paths.chain(found, row["name"]).to_dicts()}
-                    for row in search_paths.chains(found, _SHOWN_NAMES).to_dicts()
+                    for row in search_paths.chains(found, _SHOWN).to_dicts()
                 ],
                 is_folded=True,
                 exported=self._exported(lambda arm: search_paths.chains(arm.searches, _EXPORTED)),
@@ -339,16 +336,6 @@ class LookUps(Section):
             table(arm).select(pl.lit(arm.name).alias("arm"), pl.all()) for arm in self._with_paths
         )
         return rows.columns, rows.rows()
-
-
-def _width_s(durations_s: list[int]) -> int:
-    """Return the width of the intervals of the timeline."""
-    longest = max(durations_s, default=0)
-    return next((width for width in _WIDTHS_S if longest <= width * _INTERVALS), _WIDTHS_S[-1])
-
-
-def _other(number: int) -> Callable[[dict[str, Any]], int]:
-    return lambda row: row["others"][number]
 
 
 def _order(row: dict[str, Any]) -> str:
