@@ -90,8 +90,8 @@ IMPACT = Rule(
     units={"impact_is_estimated": Unit.YES_NO},
     caveat=(
         "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
-        "mds_stats and job_stats: in simulated sets, two in three estimates were within a factor "
-        "of 2. Without both, impact is unknown."
+        "mds_stats and job_stats: in simulated sets, half of the estimates were within a factor of "
+        "2. Without both, impact is unknown."
     ),
 )
 
