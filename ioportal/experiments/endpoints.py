@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, field_validator
 from collectors.experiments.numbers import LARGEST
 from collectors.formats import BY_NAME
 from ioportal.api.problems import Problem, problems
+from ioportal.api.responses import answer, json_response
 from ioportal.api.tokens import READER, WRITER, reader
 from ioportal.celery import wake
 from ioportal.core.stages import LOAD_UPLOADS
@@ -36,7 +37,7 @@ from ioportal.ingest.manifest import Moment  # noqa: TC001  (pydantic reads it)
 from ioportal.jobs.models import Job
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
     from ioportal.experiments.models import Experiment
 
@@ -215,12 +216,22 @@ def upload_file(
     "/uploads/{upload_id}/",
     auth=READER,
     summary="State of an upload",
-    response={200: UploadState, **problems(404)},
+    response=problems(404),
+    openapi_extra=answer(
+        "The state",
+        {
+            "id": "0b0a6a1f-6f53-4d5e-9c70-2b1f1d2b8f10",
+            "state": "loaded",
+            "message": "12 lines, none rejected.",
+            "lines": 12,
+            "url": "https://io.example.org/experiments/protocols/",
+        },
+    ),
 )
-def upload_state(request: HttpRequest, upload_id: UUID) -> dict[str, object]:
+def upload_state(request: HttpRequest, upload_id: UUID) -> HttpResponse:
     """Return whether a file is loaded; if not, why."""
     visible = Upload.objects.visible_to(reader(request)).select_related("experiment")
-    return _state(get_object_or_404(visible, pk=upload_id))
+    return json_response(_state(get_object_or_404(visible, pk=upload_id)))
 
 
 def _experiment(request: HttpRequest, name: str) -> Experiment:
