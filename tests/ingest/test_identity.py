@@ -241,8 +241,20 @@ def test_an_id_of_no_job_is_that_of_the_node_once_records_are_not_late(
 
 
 @pytest.mark.usefixtures("site")
+def test_records_of_ended_jobs_do_not_show_that_a_running_one_has_none(
+    logs, ingest, trace, attribution
+):
+    """Job 77 may run beside job 78 on its node, and end tomorrow."""
+    ingest("sacct", logs("m", sacct(MALLORY, NEXT)), cluster="anvil")
+    trace(("12:10", "2@gni", "77"))
+
+    assert attribution() == {("pending", "77"): 1}
+
+
+@pytest.mark.usefixtures("site")
 def test_a_job_without_nodes_is_not_that_of_another_jobs_node(logs, ingest, trace, attribution):
-    ingest("sacct", logs("m", sacct(MALLORY, Run("77", nodes=""))), cluster="anvil")
+    records = sacct(MALLORY.running(), Run("77", nodes=""))
+    ingest("sacct", logs("m", records), cluster="anvil")
     trace(("12:10", "2@gni", "77"), ("12:10:01", "5@gni", "77"))
 
     assert attribution() == {("job", "anvil 78"): 1, ("job", "anvil 77"): 1}

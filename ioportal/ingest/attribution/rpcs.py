@@ -50,12 +50,17 @@ WHERE i.id IN (
 )
 """
 
-# The latest time of which each cluster has job records; a wrong clock may give later ones.
+_LONGEST_JOB = timedelta(days=1)  # most end earlier
+# The latest time of which each cluster has job records; a wrong clock may give later ones. Without
+# a running job, it has records of ended jobs only: those of long jobs come later.
 _ACCOUNTED = """
     SELECT id AS cluster_id, greatest(
         (SELECT max(started_at) FROM jobs_job j WHERE j.cluster_id = c.id AND started_at < now()),
         (SELECT max(ended_at) FROM jobs_job j WHERE j.cluster_id = c.id AND ended_at < now())
-    ) AS accounted
+    ) - CASE WHEN EXISTS (
+        SELECT FROM jobs_job j
+        WHERE j.cluster_id = c.id AND ended_at IS NULL AND started_at < now()
+    ) THEN interval '0' ELSE %(longest_job)s END AS accounted
     FROM site_cluster c
 """
 
@@ -438,6 +443,7 @@ _CONSTANTS: dict[str, Any] = {
     "cut_off": LUSTRE_CHARACTERS,
     "left_over": _LEFT_OVER,
     "record_delay": JOB_RECORD_DELAY,
+    "longest_job": _LONGEST_JOB,
     "BY_NONE": Method.NONE.value,
     "BY_NODE": Method.NODE.value,
     "BY_NODE_PROCESS": Method.NODE_PROCESS.value,
