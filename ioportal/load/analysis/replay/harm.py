@@ -240,22 +240,22 @@ class _Before:
         work_s = (queue.end - queue.first + silent) * step_s
         return cls(work_s, bool(silent * demand.width_s >= SILENT_S))
 
-    def is_steady(self, work_s: Floats, active: Ints, members: Bools) -> Bools:
-        """Return whether each group works as before: not much more, nor most of what was added.
 
-        Args:
-            work_s: of the active senders, in the queue.
-            active: their indices.
-            members: of each group; shape (groups, active senders).
-        """
-        before_s = self.work_s[active]
-        usual_s = members @ before_s
-        more_s = members @ work_s - usual_s
-        share = usual_s / max(before_s.sum(), _LEAST_S)
-        added_share = more_s / max(np.maximum(work_s - before_s, 0).sum(), _LEAST_S)
-        has_begun = (added_share >= MOST_ADDED) & (added_share >= MORE_TIMES * share)
-        steady: Bools = (more_s < (STEADY_TIMES - 1) * usual_s) & ~has_begun
-        return steady
+def _is_steady(work_s: Floats, usual_s: Floats, of_sender: Floats, before_s: Floats) -> Bools:
+    """Return whether each group or sender works as before: not much more, nor most of the addition.
+
+    Args:
+        work_s: of each, in the queue.
+        usual_s: of each, before it.
+        of_sender: work of all senders, in the queue.
+        before_s: work of all senders, before it.
+    """
+    more_s = work_s - usual_s
+    share = usual_s / max(before_s.sum(), _LEAST_S)
+    added_share = more_s / max(np.maximum(of_sender - before_s, 0).sum(), _LEAST_S)
+    has_begun = (added_share >= MOST_ADDED) & (added_share >= MORE_TIMES * share)
+    steady: Bools = (more_s < (STEADY_TIMES - 1) * usual_s) & ~has_begun
+    return steady
 
 
 def _heavy(members: Bools, work_s: Floats) -> Bools:
@@ -298,8 +298,9 @@ def _of_queue(
     of_owner = np.bincount(owner[active], of_sender)[owner[active]]
     others = np.array([~groups[n].own[active] for n in large])
     others &= of_owner <= BUSIER_TIMES * (members @ of_sender)[:, None]
-    is_steady = before.is_steady(of_sender, active, members)
-    steady = before.is_steady(of_sender, active, np.eye(len(active), dtype=bool))
+    before_s = before.work_s[active]
+    is_steady = _is_steady(members @ of_sender, members @ before_s, of_sender, before_s)
+    steady = _is_steady(of_sender, before_s, of_sender, before_s)
     for n in np.argsort(-members.sum(axis=1), kind="stable"):  # the narrowest group decides
         steady[members[n]] = is_steady[n]
     of_senders = Groups(members, others, ~_heavy(members, of_sender), steady)
