@@ -323,8 +323,8 @@ same rule.
    others are spared less than {MIN_SPARED:.0%} of their waiting. Nor has a *steady* group: it works
    less than {STEADY_TIMES:g} times as much as in the last {BEFORE_S:.0f} s without a queue, and
    without the senders that are not steady, requests would wait less than {MOST_STEADY:.0%} as long;
-   or the server had served nobody for {SILENT_S:g} s just before the queue. A group that adds
-   {MOST_ADDED:.0%} of all work that is added, and {MORE_TIMES:g} times its usual share, is not
+   or the server had received no requests for {SILENT_S:g} s just before the queue. A group that
+   adds {MOST_ADDED:.0%} of all work that is added, and {MORE_TIMES:g} times its usual share, is not
    steady. Of several groups, the narrowest of a sender decides.
 7. *Several causes*: of two storms that each block the server, removing one spares little. So the
    impact is at least the waiting that the group alone adds for the senders of no large group, if
