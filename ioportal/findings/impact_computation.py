@@ -85,23 +85,17 @@ def _compute(server: int, start: datetime, end: datetime) -> None:
     job_windows = previous.filter(kind=Principal.JOB).values_list("principal_id", flat=True)
     changed = set(job_windows.distinct())
     previous.delete()
-    for span in baselines.spans(start, end):
-        if not coverage.is_timed(server, span.start, end):
-            break
-        usual = baselines.at_time([server], span.start)
-        changed |= _measure(server, *span, usual)
-        for part in impact_estimates.untraced(server, *span, usual):
-            estimate = impact_estimates.Estimate(server, *part).impact
-            changed |= _store(*estimate, server, is_estimated=True)
+    if coverage.is_timed(server, start, end):
+        found = replays.of_server(server, start, end, replays.known_until(server))
+        changed |= _store(*found.impact, server, is_estimated=False)
+        changed |= _store(*found.partly_traced, server, is_estimated=True)
+        for span in baselines.spans(start, end):
+            usual = baselines.at_time([server], span.start)
+            for part in impact_estimates.untraced(server, *span, usual):
+                estimate = impact_estimates.Estimate(server, *part).impact
+                changed |= _store(*estimate, server, is_estimated=True)
     if changed:
         DirtyEvidence.objects.mark(changed, start)
-
-
-def _measure(server: int, start: datetime, end: datetime, usual: pl.DataFrame) -> set[int]:
-    """Store the impact in traced slow windows in [start, end); return jobs as `_store` does."""
-    found = replays.of_server(server, start, end, usual, replays.known_until(server))
-    measured = _store(*found.impact, server, is_estimated=False)
-    return measured | _store(*found.partly_traced, server, is_estimated=True)
 
 
 def _store(

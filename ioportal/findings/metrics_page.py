@@ -302,10 +302,11 @@ same rule.
 
 1. *Demand*: requests by second of arrival and sender. Their work is their usual time. Demand is
    known around seconds in which requests waited longer in the queue than in the handler.
-2. *Capacity*: the mean work in a second inside the queues of the day before, without seconds that
-   differ by more than {TYPICAL:.0%} from their median. Without a baseline it is unknown. A queue
-   whose work differs from the capacity by {CHANCE:.0%} to {TYPICAL:.0%} is scaled to it, because
-   usual times do not fit every mix of requests.
+2. *Capacity*: the mean work in a second inside the queues of the day before the end of a queue. Of
+   these seconds only the typical ones count: those within {TYPICAL:.0%} of each other that did most
+   of the work. Without a baseline the capacity is unknown. If a busy queue does more, or up to
+   {TYPICAL:.0%} less, its work is scaled to the capacity, because usual times do not fit every mix
+   of requests. Differences up to {CHANCE:.0%} are left.
 3. *Held requests*: clients limit their requests in flight. At the limit they send the next request
    when an answer arrives, so their requests show the pace of the server. Such requests move to the
    beginning of that time: at the sender's rate before, or immediately if it sent less. A server is

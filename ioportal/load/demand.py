@@ -17,7 +17,7 @@ from ioportal.load.analysis.replay.server import plateau
 from ioportal.telemetry.copy import read_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
     from ioportal.load.analysis.replay.server import Plateau
@@ -61,23 +61,36 @@ def seconds(server_id: int, start: datetime, end: datetime) -> pl.DataFrame:
     return _read(_BY_PRINCIPAL, server_id, start, end)
 
 
-def capacity(server_id: int, time: datetime, usual: pl.DataFrame | None = None) -> Plateau | None:
+def capacity(server_id: int, time: datetime) -> Plateau | None:
     """Return the work that a server does in a second; None: its slow seconds do not show it.
 
     Seconds of work are those of an idle server. They are learned from `LEARNED` before the time.
+    """
+    (found,) = capacities(server_id, [(time, baselines.at_time([server_id], time))])
+    return found
+
+
+def capacities(
+    server_id: int, asked: Sequence[tuple[datetime, pl.DataFrame]]
+) -> list[Plateau | None]:
+    """Return the capacity of a server as it is known at each of some times; see `capacity`.
 
     Args:
         server_id: a metadata server.
-        time: end of the requests.
-        usual: its baselines: columns of `load.analysis.impact.BASELINES`; None: those of the time.
+        asked: times in order, at least one, and the baselines of the server: columns of
+            `load.analysis.impact.BASELINES`.
     """
-    rows = _read(_OF_ALL, server_id, time - LEARNED, time)
-    if rows.is_empty():
-        return None
-    usual = baselines.at_time([server_id], time) if usual is None else usual
-    if usual.filter(pl.col("baseline_us") > 0).is_empty():  # its work is unknown
-        return None
-    return plateau(Demand.of(requests(rows, usual, users=set()), SECOND))
+    rows = _read(_OF_ALL, server_id, asked[0][0] - LEARNED, asked[-1][0])
+    found: list[Plateau | None] = []
+    of_all = last = None
+    for time, usual in asked:
+        if of_all is None or last is None or not usual.equals(last):
+            of_all, last = requests(rows, usual, users=set()), usual
+        of_day = of_all.filter(pl.col("start").is_between(time - LEARNED, time, closed="left"))
+        # Without baselines, the work of requests is unknown.
+        is_known = not (of_day.is_empty() or usual.filter(pl.col("baseline_us") > 0).is_empty())
+        found.append(plateau(Demand.of(of_day, SECOND)) if is_known else None)
+    return found
 
 
 def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) -> pl.DataFrame:

@@ -69,7 +69,7 @@ def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Anal
     parts = [measured, *(each.slow_windows for each in estimates)]
     windows = pl.concat(parts, how="vertical_relaxed")
     members = principal_windows.members(windows)
-    replayed = {server: replays.of_server(server, start, end, usual) for server in server_ids}
+    replayed = {server: replays.of_server(server, start, end) for server in server_ids}
     impacts = _impacts(replayed, estimates)
     impact = impact_of(windows, baseline, members, impacts)
     source = _source(measured, estimates, replayed.values())

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from collectors.tables import UTC_US
-from ioportal.load import baselines, replays
-from ioportal.load.analysis.impact import MAX_WAIT
+from ioportal.load import replays
 from ioportal.load.analysis.replay.impact import PRINCIPAL, in_queues
 from ioportal.load.analysis.replay.seconds import by_second, drained, time_of
 from ioportal.load.analysis.replay.server import wished
 from ioportal.telemetry.models import ceil_to_window, floor_to_window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import datetime
 
     from ioportal.load.analysis.replay.impact import QueueHarms
@@ -94,7 +92,7 @@ def find(
         None: there is no such queue, or its seconds are not stored.
     """
     best, most_s = None, 0.0
-    for again in _served(server_id, floor_to_window(start), ceil_to_window(end), at):
+    for again in replays.served(server_id, floor_to_window(start), ceil_to_window(end), at=at):
         for part in again.parts:
             first, last = (time_of(again.demand, n) for n in (part.queue.first, part.queue.end))
             impact_s = max(
@@ -105,16 +103,6 @@ def find(
             if is_wanted and again.overlaps(part.queue) and impact_s > most_s:
                 best, most_s = (again, part), impact_s
     return _queue(*best) if best else None
-
-
-def _served(
-    server_id: int, start: datetime, end: datetime, at: datetime | None
-) -> Iterator[Served]:
-    """Yield the slow intervals, served again from the baselines of the stored impact."""
-    for span in baselines.spans(start, end):
-        if at is None or span.start - MAX_WAIT <= at < span.end + MAX_WAIT:
-            usual = baselines.at_time([server_id], span.start)
-            yield from replays.served(server_id, *span, usual, at=at)
 
 
 def _queue(again: Served, part: QueueHarms) -> Queue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,26 +52,26 @@ class Impacts(NamedTuple):
 
 
 class Served(NamedTuple):
-    """A slow interval, served again.
+    """Slow intervals of the same queues, served again.
 
     Args:
-        slow: the interval.
-        demand: its demand, with that of the rest of its queues.
+        slow: the intervals.
+        demand: their demand, with that of the rest of their queues.
         members: the groups of its principals: columns of `load.analysis.impact.MEMBERS`.
         capacity: the work that the server does in a second.
-        parts: its queues, and the harm of groups in them.
+        parts: the queues, and the harm of groups in them.
     """
 
-    slow: Slowdown
+    slow: list[Slowdown]
     demand: Demand
     members: pl.DataFrame
     capacity: Plateau
     parts: list[QueueHarms]
 
     def overlaps(self, queue: Queue) -> bool:
-        """Return whether a queue is in the slow interval at least in part."""
+        """Return whether a queue is in the slow intervals at least in part."""
         start, end = (time_of(self.demand, step) for step in (queue.first, queue.end))
-        return start < self.slow.end and end > self.slow.start
+        return any(start < slow.end and end > slow.start for slow in self.slow)
 
 
 class Replay(NamedTuple):
@@ -91,28 +92,41 @@ class Replay(NamedTuple):
     is_known: bool
 
 
+class _Asked(NamedTuple):
+    """Slow intervals of which the impact is asked for.
+
+    Args:
+        slow: intervals of the same queues.
+        whole: them with the rest of their queues.
+        usual: baselines of the server before them: columns of `load.analysis.impact.BASELINES`.
+        capacity: the work that the server does in a second, as it is known at their end; None: it
+            is unknown.
+    """
+
+    slow: list[Slowdown]
+    whole: Interval
+    usual: pl.DataFrame
+    capacity: Plateau | None
+
+
 def of_server(
-    server_id: int,
-    start: datetime,
-    end: datetime,
-    usual: pl.DataFrame,
-    until: datetime | None = None,
+    server_id: int, start: datetime, end: datetime, until: datetime | None = None
 ) -> Replay:
     """Return the impact in the slow windows of a traced server that start in [start, end).
 
     Args:
-        server_id: see `served`.
-        start: see `served`.
-        end: see `served`.
-        usual: see `served`.
+        server_id: a metadata server.
+        start: start of the first window. Queues that reach beyond are served completely.
+        end: end of the last window.
         until: up to when the demand is known; None: it is complete.
     """
-    slow = baselines.slowdowns([server_id], start, end, usual, EVERY_SLOW_WINDOW)
-    capacity = demand.capacity(server_id, end, usual) if slow else None
+    asked = _asked(server_id, start, end)
     schemas = (replay.IMPACTS, replay.IMPACTS, MEMBERS, replay.QUEUES, replay.PARTS)
     found = [tuple(pl.DataFrame(schema=schema) for schema in schemas)]
-    for again in _served(server_id, slow, capacity, usual, until=until):
-        is_slow = pl.col("start").is_between(again.slow.start, again.slow.end, closed="left")
+    for again in _served(server_id, asked, until):
+        is_slow = pl.any_horizontal(
+            pl.col("start").is_between(slow.start, slow.end, closed="left") for slow in again.slow
+        )
         impacts, partly = (
             replay.by_window(again.demand, [p for p in again.parts if p.is_traced is whole]).filter(
                 is_slow
@@ -131,49 +145,55 @@ def of_server(
         Impacts(partly, members),
         queues.unique(["start", "kind", "key"], keep="first", maintain_order=True),
         parts.unique(["start", "principal"], keep="first", maintain_order=True),
-        is_known=not slow or capacity is not None,
+        is_known=all(each.capacity for each in asked),
     )
 
 
 def served(
-    server_id: int,
-    start: datetime,
-    end: datetime,
-    usual: pl.DataFrame,
-    *,
-    at: datetime | None = None,
+    server_id: int, start: datetime, end: datetime, *, at: datetime | None = None
 ) -> Iterator[Served]:
     """Return the slow intervals of a traced server, served again.
 
     Args:
-        server_id: a metadata server.
-        start: start of the first window. Queues that reach beyond are served completely.
-        end: end of the last window.
-        usual: baselines of the server: columns of `load.analysis.impact.BASELINES`.
+        server_id: see `of_server`.
+        start: see `of_server`.
+        end: see `of_server`.
         at: a time of the only queues that are wanted; None: all are.
     """
-    slow = baselines.slowdowns([server_id], start, end, usual, EVERY_SLOW_WINDOW)
-    capacity = demand.capacity(server_id, end, usual) if slow else None
-    return _served(server_id, slow, capacity, usual, at=at)
+    return _served(server_id, _asked(server_id, start, end, at))
+
+
+def _asked(
+    server_id: int, start: datetime, end: datetime, at: datetime | None = None
+) -> list[_Asked]:
+    """Return the slow intervals in [start, end), in order; with the queues of a time, if given."""
+    of_queues: dict[Interval, list[Slowdown]] = defaultdict(list)
+    for span in baselines.spans(start, end):
+        if at and not span.start - MAX_WAIT <= at < span.end + MAX_WAIT:
+            continue
+        usual = baselines.at_time([server_id], span.start)
+        for slow in baselines.slowdowns([server_id], *span, usual, EVERY_SLOW_WINDOW):
+            whole = whole_queues(server_id, slow.start, slow.end)
+            if at is None or whole.start - MAX_WAIT <= at < whole.end:
+                of_queues[whole].append(slow)
+    if not of_queues:
+        return []
+    wholes = sorted(of_queues)
+    usuals = [baselines.at_time([server_id], whole.start) for whole in wholes]
+    ends = [(whole.end, usual) for whole, usual in zip(wholes, usuals, strict=True)]
+    capacities = demand.capacities(server_id, ends)
+    return [
+        _Asked(of_queues[whole], whole, usual, capacity)
+        for whole, usual, capacity in zip(wholes, usuals, capacities, strict=True)
+    ]
 
 
 def _served(
-    server_id: int,
-    slowdowns: Iterable[Slowdown],
-    capacity: Plateau | None,
-    usual: pl.DataFrame,
-    *,
-    until: datetime | None = None,
-    at: datetime | None = None,
+    server_id: int, asked: Iterable[_Asked], until: datetime | None = None
 ) -> Iterator[Served]:
-    if capacity is None:
-        return
-    for slow in slowdowns:
-        queue = whole_queues(server_id, slow.start, slow.end)
-        if at and not queue.start - MAX_WAIT <= at < queue.end:
-            continue
-        seconds = demand.seconds(server_id, queue.start - _KEPT_BEFORE, queue.end)
-        if seconds.is_empty():
+    for slow, whole, usual, capacity in asked:
+        seconds = demand.seconds(server_id, whole.start - _KEPT_BEFORE, whole.end)
+        if capacity is None or seconds.is_empty():
             continue
         members = principal_windows.members(seconds)
         users = members.drop_nulls("user")["principal"]
@@ -182,7 +202,7 @@ def _served(
         end = time_of(requested, len(requested.work_s))
         traced = coverage.traced([server_id], requested.start, end)
         untraced = coverage.gaps(traced, traced[0].start, traced[-1].end) if traced else []
-        earlier = _earlier(server_id, queue.start, usual)
+        earlier = _earlier(server_id, whole.start, usual)
         parts = replay.queue_harms(
             requested, members, capacity.value, until, untraced, earlier=earlier
         )

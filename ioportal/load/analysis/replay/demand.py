@@ -30,6 +30,9 @@ REQUESTS = {  # of one server; at most one row of a sender in a step
 BLOCKED_TIMES = 10.0  # slower than the busiest: service time beyond is blocked on locks
 _US_PER_S = 1e6
 _LEAST_WORK_S = 1e-6  # of a request
+_LARGE_SHARE = 0.01  # of the requests
+_SWEEPS = 20  # a burst in one step needs as many
+_PRECISION = 0.05  # of a step
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -83,7 +86,8 @@ class Demand:
         cell = step * shape[1] + sender
 
         def table(amounts: Floats) -> Floats:
-            return np.bincount(cell, amounts, shape[0] * shape[1]).reshape(shape).astype(float)
+            sums = np.bincount(cell, amounts, shape[0] * shape[1]).reshape(shape)
+            return sums.astype(float, copy=False)
 
         work, service, took = table(work_s), table(service_s), table(took_s)
         busiest = np.arange(len(work)), work.argmax(axis=1)
@@ -91,9 +95,7 @@ class Demand:
         blocked_s = np.maximum(service - BLOCKED_TIMES * stretch[:, None] * work, 0)
         waited_s = np.maximum(took - work - blocked_s, 0)
         arrived = table(requests)
-        at_server_s = took - blocked_s
-        delay = np.divide(at_server_s, arrived, out=np.zeros(shape), where=arrived > 0) / width_s
-        ended = _ended(arrived, delay)
+        ended, served = _ended(arrived, work, (took - blocked_s) / width_s)
         most = np.zeros(len(senders))
         np.maximum.at(most, sender, clients)
         return cls(
@@ -103,7 +105,7 @@ class Demand:
             arrived,
             work,
             ended,
-            _ended(work, delay),
+            served,
             np.maximum(np.cumsum(arrived - ended, axis=0), 0),
             waited_s,
             waited_s * table(counted),
@@ -119,22 +121,59 @@ class Demand:
         return each_s
 
 
-def _ended(arrived: Floats, delay: Floats) -> Floats:
-    """Return amounts by the step in which they ended: a sender's requests end in their order.
+def _ended(arrived: Floats, work: Floats, stayed: Floats) -> tuple[Floats, Floats]:
+    """Return the requests and the work that ended in each step: a sender's end in their order.
+
+    A server is as slow for all, except for large senders.
 
     Args:
-        arrived: amounts by step of arrival and sender.
-        delay: the mean time from arrival to end, in steps.
+        arrived: requests by step of arrival and sender.
+        work: their work.
+        stayed: the sum of their times from arrival to end, in steps.
     """
-    edges = np.arange(len(arrived) + 1.0)
-    result = np.empty_like(arrived)
-    for sender in range(arrived.shape[1]):
-        active = np.flatnonzero(arrived[:, sender])
-        if not len(active):
-            result[:, sender] = 0
-            continue
-        middles = active + 0.5
-        late = np.interp(edges, middles, delay[active, sender])
-        total = np.concatenate([[0.0], np.cumsum(arrived[:, sender])])
-        result[:, sender] = np.diff(np.interp(edges, np.maximum.accumulate(edges + late), total))
-    return result
+    steps = np.arange(len(arrived))
+    amounts = arrived.sum(axis=1)
+    known = np.flatnonzero(amounts)
+    of_all = np.interp(steps, known, stayed.sum(axis=1)[known] / amounts[known], left=0.0)
+    until = _arrived_until(of_all)
+    ended, served = _moved(arrived, until), _moved(work, until)
+    of_sender = arrived.sum(axis=0)
+    for sender in np.flatnonzero(of_sender >= _LARGE_SHARE * of_sender.sum()).tolist():
+        mine = arrived[:, sender]
+        delay = np.divide(stayed[:, sender], mine, out=of_all.copy(), where=mine > 0)
+        until = _arrived_until(delay)
+        ended[:, sender] = _moved(mine[:, None], until)[:, 0]
+        served[:, sender] = _moved(work[:, sender, None], until)[:, 0]
+    return ended, served
+
+
+def _arrived_until(delay: Floats) -> Floats:
+    """Return until when the requests had arrived that have ended by each edge of the steps.
+
+    Args:
+        delay: the mean time from arrival to end, by step of arrival, in steps.
+    """
+    edges = np.arange(len(delay) + 1.0)
+    until: Floats = np.interp(edges, np.maximum.accumulate(edges + _at_edges(delay)), edges)
+    return until
+
+
+def _moved(arrived: Floats, until: Floats) -> Floats:
+    """Return by step of their end what arrived, by sender; see `_arrived_until`."""
+    whole = np.minimum(until.astype(int), len(arrived) - 1)
+    total = np.zeros((len(arrived) + 1, arrived.shape[1]))
+    np.cumsum(arrived, axis=0, out=total[1:])
+    moved: Floats = np.diff(total[whole] + (until - whole)[:, None] * arrived[whole], axis=0)
+    return moved
+
+
+def _at_edges(means: Floats) -> Floats:
+    """Return values at the edges of steps, of which the means are known; none is negative."""
+    padded = np.concatenate([means[:1], means, means[-1:]])
+    edges: Floats = (padded[:-1] + padded[1:]) / 2
+    for _ in range(_SWEEPS):
+        error = np.pad(means - (edges[:-1] + edges[1:]) / 2, 1)
+        if np.abs(error).max() < _PRECISION:
+            break
+        edges = np.maximum(edges + (error[:-1] + error[1:]) / 2, 0)
+    return edges

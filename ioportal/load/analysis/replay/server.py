@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 SLOW_TIMES = 4.0  # times as long as on an idle server: requests queue
 FULL_SHARE = 0.93  # of the capacity: the server does no more
 AT_LIMIT = 0.5  # of the limit of requests in flight
-_BUSIEST = 98  # percentile of the work of steps with work: only slow times are known
-_BUSY_SHARE = 0.5  # of it: slow steps with less are blocked, not busy
+_BUSY_SHARE = 0.5  # of the capacity: slow steps with less are blocked, not busy
 _FEWEST_STEPS = 3
 CHANCE = 0.03  # of the work of a busy step
-TYPICAL = 0.15  # difference from the median of the steps inside queues, relative
+TYPICAL = 0.15  # difference from the capacity of the steps inside queues, relative
 _QUANTILE = 1.96  # of 95 % intervals
 _LIMIT_PERCENTILE = 90
 _LARGE_SHARE = 0.1  # of the capacity: work of a sender that shows the limit
@@ -61,50 +60,66 @@ class Plateau:
 
 
 def plateau(demand: Demand) -> Plateau | None:
-    """Return the capacity that a demand shows; None: in too few steps.
+    """Return the capacity that a demand shows; None: in too few steps, or they contradict.
 
-    It is the mean work of the steps inside queues, from the second to the last but one, without
-    outliers: the server was busy for most of them.
+    It is the mean work of the steps inside queues, from the second to the last but one, that are
+    `TYPICAL`: those with most of the work. A server that is blocked does less, and requests that
+    are cheaper than usual look like more.
     """
     served_s = demand.served_s.sum(axis=1) / demand.width_s
-    known_s = served_s[served_s > 0]
-    if not len(known_s):
-        return None
-    is_queue = _is_queue(demand, served_s, np.percentile(known_s, _BUSIEST))
-    inside = np.flatnonzero(_inside(is_queue))
-    if len(inside) < _FEWEST_STEPS:
-        return None
-    inside_s = served_s[inside]
-    shown = inside[np.abs(inside_s / np.median(inside_s) - 1) < TYPICAL]
-    if len(shown) < _FEWEST_STEPS:  # some queues are of work, others of something else
+    inside = np.flatnonzero(_inside(_is_slow(demand, served_s)))
+    shown = inside[_typical(served_s[inside])]
+    if len(shown) < _FEWEST_STEPS or 2 * served_s[shown].sum() < served_s[inside].sum():
         return None
     typical = served_s[shown]
     value = float(typical.mean())
     error = _QUANTILE * float(typical.std()) / np.sqrt(len(typical))
     request_s = float(demand.served_s[shown].sum() / demand.ended[shown].sum())
-    return Plateau(value, value - error, value + error, len(inside), request_s)
+    return Plateau(value, value - error, value + error, len(shown), request_s)
+
+
+def _typical(values: Floats) -> Ints:
+    """Return which of some values are typical: those within `TYPICAL` with the largest sum."""
+    if not len(values):
+        return np.empty(0, dtype=int)
+    order = np.argsort(values)
+    ordered = values[order]
+    sums = np.concatenate([[0.0], np.cumsum(ordered)])
+    last = np.searchsorted(ordered, ordered * (1 + TYPICAL) / (1 - TYPICAL), side="right")
+    first = int(np.argmax(sums[last] - sums[:-1]))
+    typical: Ints = order[first : last[first]]
+    return typical
 
 
 def at_capacity(demand: Demand, capacity_s: float) -> Demand:
     """Return a demand whose work inside queues is in proportion to the time that it took.
 
-    A busy server works at its capacity. If it did more or less work, usual times do not fit its mix
-    of requests: from `CHANCE` to `TYPICAL`, the work of the queue's steps is corrected.
+    A busy server works at its capacity. If it did more or a little less work, usual times do not
+    fit its mix of requests: the work of the queue's steps is corrected.
 
     Args:
         demand: the demand of a server.
         capacity_s: the work that the server does in a second.
     """
     served_s = demand.served_s.sum(axis=1) / demand.width_s
-    is_queue = _is_queue(demand, served_s, capacity_s)
-    is_shown = _inside(is_queue) & (np.abs(served_s / capacity_s - 1) < TYPICAL)
-    shown = np.flatnonzero(is_shown)
+    is_queue = _is_slow(demand, served_s) & (served_s > _BUSY_SHARE * capacity_s)
+    shown = np.array(list(_shown(served_s, is_queue, capacity_s)), dtype=int)
     if not len(shown):
         return demand
-    nearest = _nearest(shown, len(served_s))
-    is_other = is_queue & (np.abs(served_s[nearest] / capacity_s - 1) > CHANCE)
-    factor = np.where(is_other, capacity_s / served_s[nearest], 1.0)[:, None]
+    nearest_s = served_s[_nearest(shown, len(served_s))]
+    is_other = is_queue & (np.abs(nearest_s / capacity_s - 1) > CHANCE)
+    factor = np.where(is_other, capacity_s / nearest_s, 1.0)[:, None]
     return replace(demand, work_s=demand.work_s * factor, served_s=demand.served_s * factor)
+
+
+def _shown(served_s: Floats, is_queue: Bools, capacity_s: float) -> Iterator[int]:
+    """Yield the steps of queues that are typical of them, if the server is busy in them."""
+    edges = np.flatnonzero(np.diff(np.pad(is_queue.astype(int), 1)))
+    for first, end in edges.reshape(-1, 2).tolist():
+        inside = np.arange(first + 1, end - 1)
+        typical = np.sort(inside[_typical(served_s[inside])])
+        if len(typical) and served_s[typical].mean() > (1 - TYPICAL) * capacity_s:
+            yield from typical.tolist()
 
 
 def _nearest(chosen: Ints, length: int) -> Ints:
@@ -117,11 +132,16 @@ def _nearest(chosen: Ints, length: int) -> Ints:
     return nearest
 
 
-def _is_queue(demand: Demand, served_s: Floats, busy_s: float) -> Bools:
-    """Return the steps in which requests queue for work, not for locks."""
-    is_slow = demand.flight.sum(axis=1) > SLOW_TIMES * served_s
-    result: Bools = is_slow & (served_s > _BUSY_SHARE * busy_s)
-    return result
+def _runs(is_in: Bools) -> list[tuple[int, int]]:
+    """Return the runs of steps that are in: [first, end)."""
+    edges = np.flatnonzero(np.diff(np.pad(is_in.astype(np.int8), 1)))
+    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+
+
+def _is_slow(demand: Demand, served_s: Floats) -> Bools:
+    """Return the steps in which requests wait."""
+    is_slow: Bools = demand.flight.sum(axis=1) > SLOW_TIMES * served_s
+    return is_slow & (served_s > 0)
 
 
 def _inside(is_queue: Bools) -> Bools:

@@ -283,11 +283,43 @@ def test_only_known_seconds_show_how_busy_a_server_can_be():
 
 
 def test_queues_that_contradict_each_other_show_no_capacity():
-    """The median of their seconds is between both, and typical of none."""
+    """No kind of them has most of the work."""
     fast = [(at, "a", 1.0, 20.0) for at in range(10)]
-    slow = [(100 + at, "a", 0.6, 20.0) for at in range(11)]
+    slow = [(100 + at, "a", 0.6, 20.0) for at in range(15)]
+    slowest = [(200 + at, "a", 0.4, 20.0) for at in range(20)]
 
-    assert plateau(rows_of(*fast, *slow)) is None
+    assert plateau(rows_of(*fast, *slow, *slowest)) is None
+
+
+def test_requests_that_are_cheaper_than_usual_do_not_hide_later_storms():
+    """For some seconds, the server seems to do five times its work."""
+    arrival, sender, took = served(BACKGROUND, (15_000, 20, 30))
+    storm = demand(arrival, sender, took)
+    cheap = np.ones((len(storm.work_s), 1))
+    cheap[25:28] = 5.0
+    seeming = replace(storm, work_s=cheap * storm.work_s, served_s=cheap * storm.served_s)
+
+    capacity = plateau(seeming)
+    (harm,) = harm_s(at_capacity(storm, capacity.value), [1])
+
+    assert capacity.value == pytest.approx(CAPACITY_S, rel=0.05)
+    assert harm == pytest.approx(spared_s(arrival, sender, 1), rel=0.05)
+
+
+@pytest.mark.parametrize(("at", "length"), [(20.0, 0.1), (20.3, 0.2), (20.9, 0.5)])
+def test_a_burst_within_a_second_shows_the_capacity(at, length):
+    chance = np.random.default_rng(1)
+    arrival = np.concatenate([chance.random(24_000) * 120, at + chance.random(40_000) * length])
+    order = np.argsort(arrival)
+    sender = np.repeat([0, 1], [24_000, 40_000])[order]
+    arrival = arrival[order]
+    burst = demand(arrival, sender, ends(arrival) - arrival)
+
+    capacity = plateau(burst)
+    (harm,) = harm_s(at_capacity(burst, capacity.value), [1])
+
+    assert capacity.value == pytest.approx(CAPACITY_S, rel=0.1)
+    assert harm == pytest.approx(spared_s(arrival, sender, 1), rel=0.1)
 
 
 def test_a_sender_without_work_harms_nobody():
