@@ -99,25 +99,18 @@ class Ratio:
     high: float | None
 
 
-def distributions(
-    quantity: Quantity,
-    arms: Sequence[Distribution],
-    looks: Sequence[Look] = LOOKS,
-    subject: str = "jobs",
-) -> Figure:
+def distributions(quantity: Quantity, arms: Sequence[Distribution]) -> Figure:
     """Draw empirical distribution functions: the share of jobs up to a value.
 
     Args:
         quantity: the quantity; a logarithmic axis omits zeros.
-        arms: at most as many as `looks`.
-        looks: of the arms.
-        subject: counted things, such as "jobs".
+        arms: at most as many as `LOOKS`.
     """
     highest = max((arm.highest for arm in arms), default=0.0)
     drawn: list[float] = []
     number = f".4~{number_format(highest, quantity.unit)[-1]}"
     data = []
-    for arm, look in zip(arms, looks, strict=False):
+    for arm, look in zip(arms, LOOKS, strict=False):
         points = [
             (value, percent)
             for percent, value in enumerate(arm.quantiles)
@@ -141,7 +134,7 @@ def distributions(
             **_layout(),
             "hovermode": "closest",
             "xaxis": _fitting_axis(quantity, drawn),
-            "yaxis": {**_count_axis(f"% of {subject}"), "range": [0, 101], "dtick": 25},
+            "yaxis": {**_count_axis("% of jobs"), "range": [0, 101], "dtick": 25},
         },
     }
 

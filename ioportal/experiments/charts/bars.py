@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from ioportal.core.charts.axes import axis_title, category_text, log_axis, plotly_text
+from ioportal.core.charts.axes import axis_title, category_text, plotly_text
 from ioportal.core.charts.palette import HUES, LOOKS, REST
 from ioportal.experiments.charts.axes import categories, layout, number, values_axis
 
@@ -182,40 +182,6 @@ def terms(predictions: Sequence[Prediction]) -> Figure:
                 "hovertemplate": "%{customdata}, measured: %{x:.4~g} s<extra></extra>",
             }
         )
-    return figure
-
-
-def residuals(predictions: Sequence[Prediction]) -> Figure:
-    """Draw measured - predicted time of each load with a measured time.
-
-    Args:
-        predictions: from top to bottom; at least one with a measured time.
-    """
-    known = [
-        (each.load.name, each.residual_s) for each in predictions if each.residual_s is not None
-    ]
-    names, values = zip(*known, strict=True)
-    title = "Measured - predicted"
-    segment = Segment(title.lower(), "--series-4", values)
-    figure = stacked(names, [segment], f"{title} (s)", "s", hover="+.4~g")
-    figure["layout"]["showlegend"] = False
-    return figure
-
-
-def by_area(rows: Sequence[tuple[str, int, int]]) -> Figure:
-    """Draw the failed and the other look-ups of each row, on a logarithmic axis.
-
-    Args:
-        rows: storage area and arm, number of look-ups, and of failed ones; from top to bottom.
-    """
-    segments = [
-        Segment(FAILED, "--series-2", [failed or None for _, _, failed in rows], "/"),
-        Segment(OK, "--series-1", [total - failed or None for _, total, failed in rows]),
-    ]
-    figure = stacked([name for name, _, _ in rows], segments, "Look-ups", "", hover=",")
-    highest = max((total for _, total, _ in rows), default=1)
-    figure["layout"] |= {"barmode": "group"}
-    figure["layout"]["xaxis"] |= log_axis(1, highest)
     return figure
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -130,31 +130,19 @@ class ModelPage:
 
     @property
     def parts(self) -> list[Part[Any]]:
-        """The charts: terms, and residuals where times were measured."""
-        drawn = self.predictions[:_DRAWN]
-        parts = [
+        """The chart of terms."""
+        return [
             Part(
                 "Predicted time in storage",
                 _COLUMNS,
                 self.predictions,
                 "terms",
-                bars.terms(drawn),
+                bars.terms(self.predictions[:_DRAWN]),
                 about="Operations × latency + bytes / bandwidth. Diamonds: measured time in reads.",  # noqa: RUF001
                 most=_DRAWN,
                 exports_url=self.export_url,
             )
         ]
-        if any(each.residual_s is not None for each in drawn):
-            parts.append(
-                replace(
-                    parts[0],
-                    title="Residuals",
-                    name="residuals",
-                    figure=bars.residuals(drawn),
-                    about="Measured - predicted time. Right of 0: slower than the model.",
-                )
-            )
-        return parts
 
     @property
     def export_url(self) -> str:

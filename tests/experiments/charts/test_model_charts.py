@@ -18,12 +18,6 @@ def test_the_terms_of_the_model_are_stacked_next_to_the_measured_time():
     assert latency["customdata"][0] == "original &lt;b>"  # markup is escaped
 
 
-def test_residuals_are_drawn_for_measured_loads_only():
-    [drawn] = bars.residuals([ORIGINAL, UNTIMED])["data"]
-
-    assert (drawn["x"], drawn["customdata"]) == ([-1.0], ["original &lt;b>"])
-
-
 def test_the_wall_time_is_divided_into_its_uses():
     read = {"subsystem": "root", "counter": "read", "operations": 1, "bytes": 1.0, "total_s": 20.0}
     timed = timing("timed", [read], {"wall_s": 100, "user_s": 60, "sys_s": 5})

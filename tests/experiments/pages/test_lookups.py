@@ -69,7 +69,7 @@ def test_every_chart_and_table_has_exports(traced):
     page = traced.get(PAGE).content.decode()
 
     addresses = set(re.findall(rf'href="({PAGE}exports/lookups/[^"]+csv[^"]*)"', page))
-    assert len(addresses) == 3 + 5
+    assert len(addresses) == 2 + 5
     for address in addresses:
         assert traced.get(address.replace("&amp;", "&")).status_code == 200
 

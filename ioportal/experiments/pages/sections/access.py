@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from ioportal.changes.charts import comparisons
-from ioportal.core.charts.palette import LOOKS
-from ioportal.core.charts.time_axis import drawn_unit
 from ioportal.core.formatting import lowered, p_value, signed, with_unit
 from ioportal.core.units import Unit
 from ioportal.experiments.analysis import efficiency
@@ -24,7 +20,6 @@ from ioportal.web.common.tables import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ioportal.core.charts.palette import Look
     from ioportal.experiments.analysis.efficiency import (
         Cell,
         Contrast,
@@ -38,8 +33,6 @@ if TYPE_CHECKING:
 _EFFICIENCY = "efficiency_share"
 _NONE = ("", "none")
 _BOX = (5, 25, 50, 75, 95)
-_TENTHS = range(0, 101, 10)
-_ALL_SHARES = range(101)
 
 
 class AccessMethods(Section):
@@ -156,13 +149,8 @@ class AccessMethods(Section):
         return pl.DataFrame(rows, schema=["name", "step", "seconds"], orient="row")
 
     def charts(self) -> list[Part[Any]]:
-        """Return the matrix, the distributions and the steps.
-
-        Cumulative distributions are left out if their lines could not be distinguished.
-        """
+        """Return the matrix, the distributions and the steps."""
         parts = [self._heat_map(), self._distributions()]
-        if self._has_enough_looks:
-            parts.append(self._cumulative())
         if not self._steps.is_empty():
             parts.append(_step_chart(efficiency.step_times(self._steps, self._frame)))
         return parts
@@ -236,46 +224,6 @@ class AccessMethods(Section):
             about="Boxes: quartiles and median; whiskers from the 5th to the 95th percentile.",
         )
 
-    def _cumulative(self) -> Part[Any]:
-        metric, cells = self.metric, self._known
-        highest = max((cell.quantiles[-1] for cell in cells), default=0.0)
-        size, unit = drawn_unit(metric.unit, highest)
-        drawn = [
-            comparisons.Distribution(
-                self.place(cell),
-                [value / size for value in cell.quantiles],
-                cell.mean.value if cell.mean else None,
-            )
-            for cell in cells
-        ]
-        return Part(
-            f"Cumulative distribution of {self._title}",
-            (
-                *self._places("Runs of"),
-                *(_quantile(at, metric.unit, is_shown=at in _TENTHS) for at in _ALL_SHARES),
-            ),
-            cells,
-            "access-cumulative",
-            comparisons.distributions(
-                comparisons.Quantity(metric.title, unit),
-                drawn,
-                [self._look(cell) for cell in cells],
-                "runs",
-            ),
-            about="The share of runs up to a value.",
-        )
-
-    @property
-    def _has_enough_looks(self) -> bool:
-        return max(len(self.matrix.rows), len(self.matrix.columns)) <= len(LOOKS)
-
-    def _look(self, cell: Cell) -> Look:
-        """Return the colour of the column and the dash of the row; without columns, of the row."""
-        of_row = LOOKS[self.matrix.rows.index(cell.row)]
-        if len(self.matrix.columns) == 1:
-            return of_row
-        return replace(LOOKS[self.matrix.columns.index(cell.column)], dash=of_row.dash)
-
     def tables(self) -> dict[str, Table[Any]]:
         """Return the contrasts and the covariates."""
         contrasts: tuple[Column[Contrast], ...] = (
@@ -305,8 +253,8 @@ class AccessMethods(Section):
         }
 
 
-def _quantile(at: int, unit: Unit, *, is_shown: bool = True) -> Column[Cell]:
-    return Column(f"p{at}", f"p{at}" if is_shown else "", lambda cell: cell.quantiles[at], unit)
+def _quantile(at: int, unit: Unit) -> Column[Cell]:
+    return Column(f"p{at}", f"p{at}", lambda cell: cell.quantiles[at], unit)
 
 
 _COVARIATES: tuple[Column[Covariate], ...] = (

@@ -213,37 +213,11 @@ class LookUps(Section):
         return Table("System calls", columns, rows)
 
     def charts(self) -> list[Part[Any]]:
-        """Return look-ups by area, by search-path entry, and over time."""
+        """Return look-ups by search-path entry, and over time."""
         if not self.first:
             return []
-        parts = [self._entry_chart(), self._area_chart(), self._timeline()]
+        parts = [self._entry_chart(), self._timeline()]
         return [part for part in parts if not part.is_empty]
-
-    def _area_chart(self) -> Part[Any]:
-        shared = [
-            row for row in self.areas if row["total"] and row["area"] not in lookups.NODE_AREAS
-        ]
-        is_single = len(self._with_paths) == 1
-        drawn = [
-            (
-                row["area"] if is_single else f"{row['area']}, {row['arm']}",
-                row["total"],
-                row["failed"],
-            )
-            for row in shared
-        ]
-        return Part(
-            "Look-ups by storage area",
-            (
-                *_AREAS[:2],
-                Column("total", "Look-ups", unit=""),
-                Column("failed", "Failed", unit=""),
-            ),
-            shared,
-            "lookups-by-area",
-            bars.by_area(drawn),
-            about="Look-ups on shared storage: open, stat, access, readlink and execute.",
-        )
 
     def _entry_chart(self) -> Part[Any]:
         drawn = self.entries[:_DRAWN_ENTRIES]
