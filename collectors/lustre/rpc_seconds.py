@@ -1,8 +1,8 @@
 """Demand on a server by second of arrival, in slow episodes only.
 
 A second of the trace's clock is slow if its RPCs waited longer in the queue than they were handled.
-The demand is wanted from `BEFORE_S` before a slow second, when its queue may have begun, or from
-the arrival of the RPC that waited longest, until `AFTER_S` after it.
+The demand is wanted from `BEFORE_S` before the arrival of the RPC that waited longest in it, when
+its queue may have begun, until `AFTER_S` after the slow second.
 
 All decisions follow the order of the records, not the parts in which they are read. The clock is
 the latest time so far. Rows are summed up over `SLICE_S` of the clock, and are ready when the clock
@@ -155,7 +155,7 @@ class SlowSeconds:
         second, wait_s, service_us, queue_us = sums
         is_slow = (queue_us > service_us) & (queue_us >= QUEUED_US)
         if is_slow.any():
-            since = second - np.clip(wait_s, BEFORE_S, WAIT_S)
+            since = second - np.minimum(BEFORE_S + wait_s, WAIT_S)
             self._slow = np.append(self._slow, np.array([second, since])[:, is_slow], axis=1)
 
     def _ready(self, clock: int) -> pl.DataFrame:
