@@ -242,7 +242,7 @@ MAIL_DECISIONS_RETENTION = env.retention("IOPORTAL_MAIL_DECISIONS_RETENTION", "1
 # If the licence of the database allows it.
 COMPRESSED_AFTER = env.duration("IOPORTAL_COMPRESSED_AFTER", "3d")
 
-# Per token and web process; the same number may be sent at once.
+# Per user and web process; a burst may have as many.
 API_REQUESTS_PER_MINUTE = env.number("IOPORTAL_API_REQUESTS_PER_MINUTE", "6000")
 # Addresses that may read through the API without a token, with the rights of one account.
 API_NETWORKS = env.networks("IOPORTAL_API_NETWORKS", "")
