@@ -59,7 +59,7 @@ class Format:
     seconds_table: Table | None = None  # of `Parsed.seconds`, which batches may have
     has_local_times: bool = False
     is_queue_view: bool = False  # accounting replaces the ends of jobs in it
-    # Found in the first bytes of a file, and not in those of other formats of experiments.
+    # Matches the first bytes of a file, but of no file in another format of experiments.
     head: re.Pattern[bytes] | None = None
 
     @property

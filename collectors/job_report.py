@@ -96,7 +96,7 @@ def _options() -> argparse.Namespace:
 
 
 def _secret(path: str) -> str:
-    """Return the token in a file that nobody else may read."""
+    """Return the token from a file that no other user may read."""
     path = os.path.expanduser(path)  # noqa: PTH111  (a plain string for messages)
     try:
         with open(path) as file:  # noqa: PTH123

@@ -242,7 +242,7 @@ SERVICE_COUNTERS = Table(
     nullable=frozenset({"snapshot_at", "counted_since"}),
 )
 CALLS = "req_calls"  # all calls of a service without waiting times
-REQUEST_COUNTERS = ("req_waittime", CALLS)  # a service has one of them: all of its requests
+REQUEST_COUNTERS = ("req_waittime", CALLS)  # a service has one of these, which counts all requests
 SERVICE_UNITS = ("reqs", "usec", "sec", "bufs", "bytes", "pages", "regs")
 
 JOBS = Table(
@@ -379,7 +379,7 @@ RUNS = Table(
         "started_at": UTC_US,
         "scale": pl.Float64(),  # nodes, in scaling tests
         "events": pl.Int64(),  # processed by the run
-        "labels": _NAMED_TEXTS,  # what was set or chosen: protocol, locality, release
+        "labels": _NAMED_TEXTS,  # settings: protocol, locality, release
         "metrics": _NAMED_NUMBERS,  # units in the names: wall_s, read_bytes, efficiency_share
         "steps": pl.List(pl.Struct({"name": pl.String(), "seconds": pl.Float64()})),
         "counters": pl.List(  # storage timing; subsystems are layers over the same bytes

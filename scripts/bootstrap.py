@@ -45,7 +45,7 @@ def bootstrap(lock: str, needs: list[str]) -> None:
             unpack_nginx()
         provider = choose()
         install_debian_packages([*provider.programs, *(need for need in needs if need != "nginx")])
-        with ThreadPoolExecutor(1) as pool:  # the two longest steps at once
+        with ThreadPoolExecutor(1) as pool:  # the two longest steps in parallel
             preparing = pool.submit(provider.prepare)
             install_python_packages(lock)
             preparing.result()

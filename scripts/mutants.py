@@ -103,7 +103,7 @@ def sample(chance: random.Random, size: int, paths: Sequence[str]) -> list[Mutan
 
 @cache
 def mutations_of(module: Path) -> tuple[Module, list[Mutation]]:
-    """Return a module and the changes of it, except those of texts: tests need not pin wordings."""
+    """Return a module and its mutations, except of strings: tests need not pin wordings."""
     tree, mutations, *_ = create_mutations(str(module), module.read_text())
     return tree, [each for each in mutations if not isinstance(each.original_node, BaseString)]
 

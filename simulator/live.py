@@ -138,7 +138,7 @@ class Live:
 
     def _account(self, since: int, now: int) -> None:
         """Write the records of pilots in the batch system and PanDA."""
-        present = self._today.jobs(since - 1, now)  # with those that ended at `since`
+        present = self._today.jobs(since - 1, now)  # with jobs that ended at `since`
         pilots = [job for job in present if job.cluster == site.CLUSTER]
         (self._folder / "pbs").mkdir(exist_ok=True)
         for month, text in pbs.monthly_files(pilots, now, since).items():

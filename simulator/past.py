@@ -1,10 +1,10 @@
-"""Writes the hours before the first run of `live` at once, with few reads of the counters.
+"""Write the hours before the first run of `live` in one step, with few reads of the counters.
 
 past/rpctrace/TIME.log                      the debug log of the MDS, until a time
 past/job_stats/TIME.txt, md_stats/TIME.txt  one read per file: its time is the mtime, too
 past/squeue.txt, sacct.txt                  the latest output of commands
 
-Other logs are those of `live`, which continues them.
+The other logs are files of `live`, which continues them.
 """
 
 import os

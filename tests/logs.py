@@ -36,7 +36,7 @@ def rpc(
 ) -> str:
     """One handled RPC; `us` are service and total time, None for a server that does not time.
 
-    Without `job` the line has the format of Lustre 2.5, with a job id (or "") that of 2.15.
+    Without `job`, the line has the format of Lustre 2.5; with a job id (or ""), of Lustre 2.15.
     """
     moment = at(moment) if isinstance(moment, str) else moment
     request, names, label, verb = ("", "nid:opc", "", "procesed")

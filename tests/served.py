@@ -1,6 +1,6 @@
 """A traced metadata server that serves single requests: two storms of alice.
 
-Bob waits for the first one, and a crowd for the second.
+Bob waits because of the first storm, and a crowd because of the second.
 """
 
 from datetime import timedelta

@@ -86,7 +86,7 @@ def blame(flag: Flag, first_seen: datetime, *, is_accusation: bool) -> Blame:
 
 
 def sighting(principal: PrincipalKey, first_seen: datetime) -> Sighting | None:
-    """Return the row of a principal or a group of jobs; None: it is nobody, or unknown."""
+    """Return the row of a principal or a group of jobs; None: unattributed or unknown."""
     kind, key = principal
     if kind in JobGroup.Kind.values:
         group = JobGroup.objects.get(pk=key)

@@ -21,7 +21,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)  # of no target
 
 
 class ExportReads:
-    """The agent's reads: it keeps the counters of the last one, and sends increments.
+    """Counter reads of an agent, which keeps the last counters and sends increments.
 
     Args:
         source: the name of the registered source.

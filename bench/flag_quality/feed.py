@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What is collected in addition to job_stats, md_stats and accounting."""
+    """Inputs in addition to job_stats, md_stats and accounting."""
 
     exports: bool = True
     services: bool = True

@@ -244,7 +244,7 @@ def _members(truth: Truth) -> dict[Key, frozenset[str]]:
 
 
 def _main_parts(truth: Truth) -> dict[Key, str]:
-    """Return the role of each job, and that of most operations of each group."""
+    """Return the role of each job, and the role with most operations in each group."""
     operations: dict[Key, Counter[str]] = defaultdict(Counter)
     for name, job in truth["jobs"].items():
         for group in {("job", name), *_owners(job)}:

@@ -29,7 +29,7 @@ AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
 def numbered_lines(source: Lines, *, keep_newline: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield every line as number and text, without its newline unless it is to be kept.
+    """Yield the number and text of every line, by default without its newline.
 
     Bytes that are not UTF-8, and NUL, which no database stores, become U+FFFD. Leading NULs, as a
     crash of a host leaves them, are dropped.

@@ -256,7 +256,7 @@ class _Text:
 
 
 def _blocks(lines: Iterator[tuple[int, str]]) -> Iterator[Record]:
-    """Yield the lines of JSON; those of a result as one record, from its `access` to its end."""
+    """Yield lines of JSON; join the lines of a result, from `access` to its end, in one record."""
     block: list[str] = []
     first = 0
     for number, text in lines:

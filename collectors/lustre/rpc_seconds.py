@@ -20,19 +20,18 @@ from collectors.lustre.rpc_records import Records, is_timed
 from collectors.tables import RPC_SECONDS, UTC_US
 
 BEFORE_S, AFTER_S = 60, 10
-# A longer wait counts as if it began so long before the record. Records so far behind the clock do
-# not count.
+# A longer wait counts as a wait of this length. Records further behind the clock do not count.
 WAIT_S = 180
 SLICE_S = 10  # as long as a window of `tables.RPC_WINDOWS`
 SENDERS = 200  # by name, in a second of a slice
-QUEUED_US = 100_000  # least queue time of a slow second: fewer waiting requests slow nobody down
-# Later records do not depend on those so long before them.
+QUEUED_US = 100_000  # minimum queue time of a slow second: a shorter queue does no harm
+# Later records do not depend on records that are this much older.
 SPAN_S = 2 * WAIT_S + AFTER_S + SLICE_S
-# Maximum held, about 26 MB; the oldest are forgotten before they are decided. With 16,000 RPCs a
-# second, those of `BEFORE_S` are held.
+# Maximum held, about 26 MB; beyond it, the oldest are dropped undecided. It suffices for `BEFORE_S`
+# with 16,000 RPCs a second.
 ROWS_HELD = 1_000_000
-# A clock that is set back, and dumps out of order, begin a run. Seconds of different runs are
-# further from each other than those of one run.
+# A clock that is set back, or a dump out of order, begins a run. Seconds of different runs are
+# further apart than seconds of the same run.
 _RUN_S = 10**10
 
 _SECOND_US = 1_000_000
@@ -151,7 +150,7 @@ class SlowSeconds:
         self._add_slow(sums[:, :-1])
 
     def _add_slow(self, sums: _Numbers) -> None:
-        """Add the slow ones of seconds of the clock that are over."""
+        """Add the slow seconds among the clock's past seconds."""
         second, wait_s, service_us, queue_us = sums
         is_slow = (queue_us > service_us) & (queue_us >= QUEUED_US)
         if is_slow.any():
@@ -159,7 +158,7 @@ class SlowSeconds:
             self._slow = np.append(self._slow, np.array([second, since])[:, is_slow], axis=1)
 
     def _ready(self, clock: int) -> pl.DataFrame:
-        """Return the rows that are ready at a clock; forget those of calm seconds."""
+        """Return the rows that are ready at a clock; drop the rows of calm seconds."""
         last_wanted = self._slow[0, -1] + AFTER_S if self._slow.size else -1
         concerned = [held for held in self._held if held.first <= last_wanted]
         self._held = [
@@ -171,7 +170,7 @@ class SlowSeconds:
         return ready
 
     def _forget_oldest(self) -> None:
-        """Bound the undecided records; what is left of ready ones is few."""
+        """Bound the undecided records; the rows that are already summed up are few."""
         height = sum(held.rows.height for held in self._held)
         for held in [held for held in self._held if not held.is_summed_up][:-1]:
             if height <= ROWS_HELD:
@@ -180,7 +179,7 @@ class SlowSeconds:
             height -= held.rows.height
 
     def _ready_of(self, several: list[_Held], clock: int) -> pl.DataFrame:
-        """Return the rows that are ready among some; hold what is left of them."""
+        """Return the ready rows of some held records; hold the remaining rows."""
         rows = pl.concat([held.summed_up() for held in several])
         names = pl.concat([held.names for held in several]).unique("group")
         second = rows["second"].to_numpy()

@@ -1,4 +1,4 @@
-"""Addresses that channels may call: public ones, and those that the site's operator allows.
+"""Addresses that channels may call: public addresses, and those allowed by the operator.
 
 Staff enter the URLs of channels: without this rule they could reach services of the worker's host
 and of its network that trust it.

@@ -58,7 +58,7 @@ class Compared:
 
     Args:
         change: the change.
-        causes: the change, and what is measured together with it.
+        causes: the change, and the events measured together with it.
         figures: comparisons by metric, the main one first; empty: there is nothing to compare.
         reason: why there is nothing; "" otherwise.
         until, since: end of the time before, start of the time after.
@@ -126,7 +126,7 @@ def compared(
 
     Args:
         jobs: of one user, with `started`, `day` (number), `size` (class) and the metrics.
-        metrics: what is compared, by node where that is a metric and numbers of nodes differ.
+        metrics: the metrics to compare; per node if numbers of nodes differ and the metric exists.
         changes: the change, and others.
         change: the change.
         now: end of the data.

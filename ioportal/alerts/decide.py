@@ -261,7 +261,7 @@ def refusal(candidate: Candidate, policy: Policy) -> str:
 
 
 def _unsound(candidate: Candidate) -> str:
-    """Return why the evidence of a case blames no user."""
+    """Return why the evidence of a case points to no user; "" if it does."""
     if candidate.state == "suppressed":
         return "Its data quality is not good."
     if candidate.is_about_data:

@@ -1,8 +1,8 @@
 """What changed since a mail: jobs like the flagged ones, before and after a change.
 
-Like the flagged jobs are those of the case's owner and application in their size classes. The
+The jobs have the case's owner and application, and the size class of a flagged job. The
 change is the latest with a measured effect: the mail itself, an answer "It is fixed", or a
-mitigation. Periods, weights and tests are those of comparisons (docs/comparisons.md).
+mitigation. Periods, weights and tests are the same as in comparisons (docs/comparisons.md).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Effect:
 
     @property
     def causes(self) -> list[str]:
-        """What happened between the jobs before and after, in the order of time."""
+        """Events between the jobs before and after, earliest first."""
         return [visible(each.text) for each in self.compared.causes]
 
     @property
@@ -183,8 +183,8 @@ def _findings(
 ) -> dict[int, list[tuple[datetime, datetime]]]:
     """Return the findings of each case since its first mail: start of the job, latest data.
 
-    A finding on a group of jobs still applies for `LOOK_BACK` after its cause: both times are that
-    of the earliest possible cause.
+    A finding on a group of jobs still applies for `LOOK_BACK` after its cause: both times are then
+    the earliest possible time of the cause.
     """
     first = min(each.at for each in mailed)
     flags = Flag.objects.counted().filter(

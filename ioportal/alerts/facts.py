@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 _ENDS_WITHIN = timedelta(hours=2)  # of its latest data; others expired
 _FROM_POLICY = {field.name for field in fields(Policy)} - {"zone"}
 _State = Notification.State
-# Findings on jobs end only if they no longer apply. A part of a group is accused instead of it.
+# Findings on jobs end only if they no longer apply. NARROWER_GROUP: part of the group is evaluated
+# instead.
 ENDED = (
     Q(state=Case.State.RESOLVED, resolved_by="", resolved_at__lt=F("until") + _ENDS_WITHIN)
     & ~Q(subject_kind=Subject.JOB)

@@ -257,7 +257,7 @@ def content(
     """Return the follow-up of a mail: thanks, the green light or a reminder.
 
     Args:
-        step: which of them.
+        step: the kind of follow-up.
         about: the effect on each case, and what the mail asked for; "": not stored.
         account: of the recipient.
         policy: when the request no longer applies.

@@ -85,7 +85,7 @@ def discard(notification: Notification, by: str) -> bool:
 
 
 def recover() -> None:
-    """Return what an ended worker had claimed to the outbox; what it was ending is uncertain."""
+    """Requeue mails that an ended worker had claimed; mark unconfirmed deliveries as uncertain."""
     _end_attempt(
         Notification.objects.filter(state=_State.SENDING),
         state=_State.WAITING,

@@ -217,7 +217,7 @@ def _write(
 def store_reasons(
     decisions: Mapping[int, tuple[Verdict, str]], *, are_follow_ups: bool = False
 ) -> None:
-    """Store verdicts and reasons by case, those that differ from the latest of their kind."""
+    """Store verdicts and reasons by case if they differ from the latest of their kind."""
     prefix = _FOLLOW_UP if are_follow_ups else ""
     by_case = {
         case: (verdict, visible(f"{prefix}{reason}")[:_REASON])

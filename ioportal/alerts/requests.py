@@ -24,7 +24,7 @@ class Load:
         is_of_job: whether the measure is of each job; otherwise of all of them together.
         is_ceiling: whether values below the threshold are flagged.
         has_ended: whether all of them have ended.
-        share: of one job in the server's work while others waited; None: nobody did, or unknown.
+        share: of one job in the server's work while others waited; None: no waiting, or unknown.
         rate: what one job sent a second while others waited; None: unknown.
         sent_s: seconds in which it sent at this rate; 0: all the time.
         counted: what the rate counts.
@@ -111,7 +111,7 @@ def _slow_down(load: Load, share: float) -> str:
 def _harmless_rate(load: Load) -> float | None:
     """Return the operations a second that others hardly notice, the same for all of a server.
 
-    None: unknown. The share of the work depends on what others did, so it is no measure of a limit.
+    None: unknown. A share of the work depends on the load of others, so no limit follows from it.
     """
     return coarse(HARM_SHARE * load.capacity) if load.capacity else None
 

@@ -56,7 +56,7 @@ _MAX_JOBS = 1_000  # the heaviest, of a group's flag
 _PER_NODE = "metadata_operations_per_node"
 _NOBODY = 0  # no stored user has this key
 _FREQUENT = 0.05  # share of the operations from which a kind is named
-_LONG_S = 900  # of a job whose start can be told from its work
+_LONG_S = 900  # shortest job whose start can be separated from its work
 _SERVER = "The metadata server answers the opens, stats and other metadata requests of all users."
 
 

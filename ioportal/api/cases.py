@@ -1,4 +1,4 @@
-"""``GET /api/v1/cases/events/``: what happened to cases since an event (docs/api.md)."""
+"""``GET /api/v1/cases/events/``: events of cases after a given event (docs/api.md)."""
 
 from __future__ import annotations
 

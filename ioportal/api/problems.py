@@ -60,7 +60,7 @@ def invalid(name: str, reason: str) -> Problem:
 
 
 def problems(*statuses: int) -> dict[int, type[ProblemResponse]]:
-    """Return the declaration of error responses: those of all operations, and others."""
+    """Return the declaration of error responses: the common ones, and others by status."""
     return dict.fromkeys((*_EVERYWHERE, *statuses), ProblemResponse)
 
 

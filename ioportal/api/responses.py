@@ -1,4 +1,4 @@
-"""What all responses of the API have, and how those without a schema of ninja are declared."""
+"""Common parts of API responses, and declarations of responses without a ninja schema."""
 
 from __future__ import annotations
 

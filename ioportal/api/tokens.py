@@ -49,7 +49,7 @@ class Rate:
 
 @dataclass
 class RateLimiter:
-    """At most `limit` requests at once, and `limit` per minute, of each client.
+    """A limit on the requests of each client: `limit` per minute, and `limit` in a burst.
 
     It stops a script that repeats a request endlessly. It counts in the memory of each web process:
     a limit in the database would cost each request a write.
@@ -115,7 +115,7 @@ class UserToken(ScopedToken):
     """
 
     def authenticate(self, request: HttpRequest, key: str | None) -> Token:
-        """Return the token; refuse a request without a valid one, or too many of them."""
+        """Return the token; refuse a request without a valid token, or above the rate limit."""
         token = None
         if key is None and Token.Scope.READ in self.scopes:
             token = _of_address(request)

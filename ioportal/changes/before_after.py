@@ -59,9 +59,9 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """Two queries of the jobs of a mitigation, before it and after it, with what else may matter.
+    """Queries of the jobs before and after a mitigation, with other facts that may matter.
 
-    `reason`: why there are none; "" otherwise.
+    `reason`: why there are no queries; "" otherwise.
     """
 
     before: str = ""

@@ -188,7 +188,7 @@ def single_step(
 ) -> tuple[date, Effect] | None:
     """Return the change in the daily medians of a metric within a day of the first of some events.
 
-    None: one of the events has no change of its own, so that their effects cannot be told apart.
+    None: one of the events has no separate change, so their effects cannot be separated.
     """
     found = _steps(kind, jobs, [metric], *period)
     if not found:

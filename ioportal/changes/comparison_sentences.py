@@ -123,7 +123,7 @@ def _interval(
         value: the value.
         bounds: its bounds, the lower first.
         write: writes a number with a number of additional digits.
-        units: what follows the value, and each of the bounds.
+        units: the suffix of the value, and of each bound.
     """
     unit, unit_of_bounds = units
     for more in (0, 1):

@@ -35,7 +35,7 @@ _AGREEMENTS = {
 class Finding:
     """The effect on the expected metric of a mitigation.
 
-    `together` are the events whose effects are part of it.
+    `together`: other events that contribute to the effect.
     """
 
     mitigation: Mitigation
@@ -81,5 +81,5 @@ def together(others: Sequence[Neighbour]) -> str:
 
 
 def with_causes(text: str, others: Sequence[Neighbour]) -> str:
-    """Return a sentence about an effect with the other events whose effects are part of it."""
+    """Return a sentence about an effect with the other events that contribute to it."""
     return f"T{together(others)[1:]}: {lowered(text)}" if others else text

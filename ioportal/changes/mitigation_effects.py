@@ -178,7 +178,7 @@ class MeasuredEffect:
 
     @property
     def remarks(self) -> list[str]:
-        """What else may explain the effect, and missing data."""
+        """Other possible explanations of the effect, and missing data."""
         causes = [f"Measured {together([each])}." for each in self.periods.together]
         return [*causes, *self.missing]
 

@@ -66,7 +66,7 @@ class PastEffect:
     Args:
         text: the effect as a sentence, or why there is none.
         missing: gaps in the data, and unknown values.
-        together: other events whose effects are part of it.
+        together: other events that contribute to the effect.
         has_helped: whether the expected metric changed significantly, as expected.
         direction: the effect without figures.
         hides_owners: whether its figures reveal no owner of the jobs before and after.
@@ -121,7 +121,7 @@ def measure_next(limit: int) -> int:
 def for_case(case: Case) -> list[tuple[Mitigation, PastEffect]]:
     """Return past mitigations of the same kind of finding, or of the case's owner, for staff.
 
-    Those that helped come first, the strongest of them first.
+    Mitigations that helped come first, the strongest effect first.
     """
     relevant = [each for each in _past(case) if _fits(case, each) or _is_of_owner(case, each)]
     return _with_effects(relevant)[:_LISTED]

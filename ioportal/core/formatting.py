@@ -183,7 +183,7 @@ def step_of(width: timedelta) -> str:
 
 
 def rough_duration(seconds: float) -> str:
-    """Return seconds in words, in the largest unit that gives at least two of it."""
+    """Return seconds in words, in the largest unit with a value of at least two."""
     for unit, size in (("days", _DAY_S), ("hours", _HOUR_S), ("minutes", _MINUTE_S)):
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {unit}"

@@ -29,7 +29,7 @@ class Unit(StrEnum):
 
     @property
     def symbol(self) -> str:
-        """Its text after a number, whose title says what was waited for."""
+        """The unit as shown after a number; the title of the number names the kind of waiting."""
         return "s" if self is Unit.SECONDS_OF_WAITING else self.value
 
 

@@ -137,7 +137,7 @@ def record_runs(
     Args:
         experiment: the experiment of all records.
         records: at most one per run.
-        replace: whether other values replace those of a run.
+        replace: whether differing values replace the stored values of a run.
 
     Raises:
         Contradiction: a run has another value or another arm, or two records have one name.

@@ -73,7 +73,7 @@ class _ExperimentLoader:
 
     @property
     def run_name(self) -> str:
-        """The name of the run: given, or that of the file."""
+        """The name of the run: the given name, or the file name without its extension."""
         return (self.origin.run or PurePath(self.segment.name).stem)[-_RUN_CHARACTERS:]
 
     def record(self, records: Iterable[RunRecord]) -> list[Run]:

@@ -1,4 +1,4 @@
-"""Uploads of experiments: receive and load files; attachments; quotas of what is stored."""
+"""Uploads of experiments: receive and load files; attachments; storage quotas."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def quotas_of_experiment(experiment: Experiment) -> list[Quota]:
 
 
 def quotas_of_user(user: User) -> list[Quota]:
-    """Return the quota of a user, and those of the user's projects that are in use."""
+    """Return the quota of a user, and the quotas of the user's projects if used."""
     own, *projects = _quotas(user, sorted(group.name for group in user.groups.all()))
     return [own, *(quota for quota in projects if quota.used_bytes)]
 
@@ -87,7 +87,7 @@ def quota_refusal(experiment: Experiment, size_bytes: int) -> str:
 
 
 def _quotas(owner: User | None, projects: Iterable[str]) -> list[Quota]:
-    """Return the quota of an owner and those of projects, with one query."""
+    """Return the quotas of an owner and of projects, with one query."""
     holders = [
         (
             owner.get_username() if owner else "experiments without an owner",
@@ -341,7 +341,7 @@ def _format(upload: Upload, files: list[tuple[str, Path]]) -> Format:
 
 
 class _Progress:
-    """Stores the progress in a connection of its own: the load is one transaction."""
+    """Stores the progress through a separate connection: the load is one transaction."""
 
     def __init__(self, upload: Upload) -> None:
         self._upload = upload

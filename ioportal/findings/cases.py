@@ -262,7 +262,7 @@ def resolve(
 
 
 def reopen(case: Case, reason: str, *, has_good_data: bool) -> CaseEvent:
-    """Set a case to its initial state; return the event. The case is to be stored by the caller."""
+    """Set a case to its initial state; return the event. The caller saves the case."""
     case.state = _State.OPEN if has_good_data else _State.SUPPRESSED
     case.resolution, case.resolved_by = "", ""
     case.resolved_at = case.resolved_until = case.muted_until = None
@@ -287,7 +287,7 @@ def expire(now: datetime, latest_data: datetime) -> None:
         cases = list(due.order_by("pk").select_for_update())
         reasons = {case.pk: _expiry(case, now, after, latest_data) for case in cases}
         events = [
-            # Findings that are newer than those that expire open it again, whenever they arrive.
+            # Findings newer than the expired findings reopen it, whenever they arrive.
             resolve(case, reasons[case.pk], resolved_until=max(case.until, latest_data - after))
             for case in cases
         ]

@@ -37,7 +37,7 @@ def of_evidence(
     Args:
         rule: the rule.
         kind: kind of the subjects.
-        thresholds: those that the findings do not reach.
+        thresholds: the thresholds that the findings do not reach.
         frame: evidence of the subjects.
     """
     reasons = dict.fromkeys(frame["subject"], NOT_APPLICABLE)

@@ -30,7 +30,7 @@ def principal(flag: Flag) -> PrincipalKey | None:
 def episodes_of(flag: Flag) -> list[Episode]:
     """Return the episodes of a flag's job, host or group of jobs, largest impact first.
 
-    Those of a current flag reach the last window that is complete.
+    Episodes of a current flag extend to the last complete window.
     """
     always, complete = retention.ALWAYS, latest_data.complete_until()
     end = flag.until if flag.ended_at else always.end

@@ -46,7 +46,7 @@ CONTEXT = {
     "trace_quality": pl.String(),
     "impact_quality": pl.String(),
     "until": _TIME,  # end of the latest data in the evidence
-    # The time and the filesystem of its highest load; null: those of the evidence.
+    # Time and filesystem of the highest load; null: time and filesystem of the evidence.
     "load_at": _TIME,
     "load_filesystem": pl.Int64(),
 }

@@ -1,7 +1,7 @@
 """Harm of subjects: the extra wait of others, as far as requests are timed.
 
-And what it is computed from: figures about impact, of jobs and of groups alike, and the registered
-capacity of filesystems.
+Harm is computed from figures about the impact of jobs and groups, and from the registered capacity
+of filesystems.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
 
     And harm_is_explained: parts of a group explain its impact, and are accused instead. Subjects
     have the columns of `evidence.CONTEXT`, and impact_s, impact_share and impact_is_estimated if
-    their impact is computed. Below `HARM_SHARE` of the work, a subject harmed nobody. Unknown harm
-    accuses nobody: it may be large only if requests were not timed at the subject's highest load,
-    and this load reaches that share of the registered capacity.
+    their impact is computed. Below `HARM_SHARE` of the work, a subject does no harm. Unknown harm
+    leads to no accusation. It may be large only if requests were not timed at the subject's highest
+    load, and this load reaches that share of the registered capacity.
     """
     if "impact_s" not in subjects.columns:
         return subjects.with_columns(
@@ -108,7 +108,7 @@ def _timed(subjects: pl.DataFrame) -> pl.DataFrame:
 def with_capacity(subjects: pl.DataFrame, filesystem: str = "filesystem") -> pl.DataFrame:
     """Add the capacity of each subject's filesystem, and whether it is registered completely.
 
-    It is that of the metadata servers with targets: others stand by.
+    Only metadata servers with targets count: the others are on standby.
 
     Args:
         subjects: rows with a column of filesystems.

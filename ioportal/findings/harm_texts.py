@@ -71,9 +71,9 @@ class Harm:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The interval of the impact: by its precision, and nobody is spared more than waited.
+        """The interval of the impact: by its precision, and at most the time that others waited.
 
-        What others waited is only a bound where their number is shown: it may be one user's.
+        This waiting is only a bound where the number of users is shown: it may be one user's.
         """
         factor = impact_estimate.PRECISION if self.is_estimated else replay.PRECISION
         waited_s = self.waited_s if self.users else 0

@@ -44,7 +44,7 @@ def compute_pending(limit: int = 500) -> int:
         claimed = DirtyImpact.objects.claim(limit)
         metadata_servers = Server.objects.filter(kind=Server.Kind.MDS).values_list("pk", flat=True)
         for server in metadata_servers:
-            # Work delays RPCs of later windows. A queue is judged some time after its end.
+            # Work delays RPCs of later windows. A queue is evaluated some time after its end.
             earlier = WINDOW + replays.JUDGED_AFTER
             changed = [
                 Interval(floor_to_window(row.start - earlier), ceil_to_window(row.end) + MAX_WAIT)

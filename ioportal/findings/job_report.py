@@ -54,7 +54,7 @@ class JobReport:
 
     Args:
         job: one of `reportable`.
-        reader: sees only what they may.
+        reader: the user whose permissions limit the report.
     """
 
     job: Any

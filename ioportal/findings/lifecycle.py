@@ -61,7 +61,7 @@ class _Finding:
 
     @property
     def harm_is_explained(self) -> bool:
-        """Whether the harm of a group is that of its parts."""
+        """Whether parts of a group explain its harm."""
         return bool(self.context["harm_is_explained"])
 
 
@@ -207,7 +207,7 @@ def _findings(
         rule: a rule.
         thresholds: of the check.
         frame: evidence of the subjects.
-        shown_thresholds: next to which numbers are shown; None: those of the check.
+        shown_thresholds: thresholds shown next to numbers; None: the thresholds of the check.
     """
     findings = rule.check(frame, thresholds)
     if findings.is_empty():

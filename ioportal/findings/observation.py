@@ -1,7 +1,7 @@
 """The observation stage: who does most of the work of slow servers, before any accusation.
 
-A rule needs the end of a queue, or 90 s of it (`load.replays`). Until then, this shows within
-seconds what is known. It has no severity and is never mailed.
+A rule needs the end of a queue, or 90 s of it (`load.replays`). Until then, an observation is
+available within seconds. It has no severity and is never mailed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ABOUT_HARM = [
     if rule.source is Source.IMPACT or (rule.needs_harm and rule.subject is Subject.HOST)
 ]
 _JOB_GROUPS = [kind.value for kind in GROUPS]
-_JOBS_OF = "jobs of"  # a subject besides those of `Subject`: any flagged job of a user
+_JOBS_OF = "jobs of"  # a subject that `Subject` lacks: any flagged job of a user
 
 
 class Observed(NamedTuple):
@@ -52,7 +52,7 @@ class Observed(NamedTuple):
 
     Args:
         observation: when and how slow it is.
-        shares: who does most of the work: the accused, or those who are not.
+        shares: who does most of the work: only accused principals, or only others.
         is_accused: whether whoever does most of it is accused; otherwise it is under observation.
     """
 
@@ -168,8 +168,7 @@ def slow(now: datetime) -> list[Observation]:
 def current(now: datetime | None = None) -> list[Observed]:
     """Return the servers that are slow now, and who does most of the work.
 
-    If whoever does most of it is accused, only the accused are named: the others may be those who
-    wait.
+    If whoever does most of it is accused, only the accused are named: the others may be waiting.
     """
     rows = slow(now or timezone.now())
     if not rows:

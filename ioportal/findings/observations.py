@@ -54,7 +54,7 @@ class ObservedServer:
     times: float | None  # time of requests / usual, in its worst window; None: for staff only
     is_estimated: bool
     is_accused: bool  # whether whoever does most of the work is; otherwise it is under observation
-    is_known: bool  # whether the work of anybody is known
+    is_known: bool  # whether the work of any principal is known
     subjects: list[ObservedSubject]  # largest share first
     hides_others: bool  # further subjects are other users'
 
@@ -77,7 +77,7 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
 
     Args:
         user: staff see all names; others see their own and their projects' jobs with rounded
-            shares, and no times of requests: these may be those of a single other user.
+            shares, and no times of requests: they may all come from a single other user.
         now: the current time, if it is not the clock's.
     """
     observed = observation.current(now)
@@ -112,7 +112,7 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
 
 
 def _may_see(user: User, key: PrincipalKey, name: Name) -> bool:
-    """Return whether a user may see a name; those of single principals are checked already."""
+    """Return whether a user may see a name; names of single principals are checked already."""
     is_group = key[0] in JobGroup.Kind.values
     return user.is_staff or not is_group or name.user == user.get_username()
 

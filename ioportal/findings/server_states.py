@@ -135,7 +135,7 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
 
     def state(server: Server) -> ServerState:
         until, slow = ends.get(server.pk), observed.get(server.pk)
-        # An earlier cause is not that of the present queue.
+        # An earlier queue's cause does not apply to the present queue.
         if slow and not slow.is_accused:
             return ServerState(server, until, observed=slow)
         if server.pk not in whole:
@@ -169,7 +169,7 @@ def _slowest_first(state: ServerState) -> tuple[float, float]:
 def _episodes(causes: Mapping[int, _Impact], ends: Mapping[int, datetime]) -> dict[int, Episode]:
     """Return the worst episode of the cause at each server that reaches its latest five minutes.
 
-    A pause divides a storm: the latest episode may be a moment of it.
+    A pause divides a storm: the latest episode may cover only a moment.
     """
     if not causes:
         return {}

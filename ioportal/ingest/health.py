@@ -124,7 +124,7 @@ class Backlog:
 
 
 def patience(source: Source) -> timedelta:
-    """Return the time without a batch after which staff are told that a source is silent."""
+    """Return the time without a batch after which a source is reported to staff as silent."""
     return senders.patience(source, _SHORTEST_SILENCE)
 
 

@@ -48,8 +48,8 @@ class Origin:
     service: str | None = None
     read_at: datetime | None = None
     experiment: Any = None  # as `formats.NAMED` returns it
-    arm: str = ""  # for runs whose file does not name theirs
-    run: str = ""  # likewise; "": by the name of the file
+    arm: str = ""  # for runs whose file does not name an arm
+    run: str = ""  # for files that do not name a run; "": by the name of the file
 
     def check(self, component: Server | Target) -> None:
         """Refuse a server or target of another filesystem."""

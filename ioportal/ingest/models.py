@@ -153,7 +153,7 @@ class Stream(models.Model):
     def is_of(self, manifest: Manifest) -> bool:
         """Return whether the agent of this stream sent a batch.
 
-        Agents before version 1.1 send no instance: two of them cannot be told apart.
+        Agents before version 1.1 send no instance: two agents cannot be distinguished.
         """
         if self.instance and manifest.agent.instance:
             return self.instance == manifest.agent.instance

@@ -171,7 +171,7 @@ def release(source: Source, by: str, agent: UUID | None = None) -> str | None:
 
     Args:
         source: of the batches.
-        by: whom the log names.
+        by: name in the log.
         agent: the one that must be the second agent; None: whichever is.
 
     Returns:

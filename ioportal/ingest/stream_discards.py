@@ -1,7 +1,8 @@
 """Discarding a stream: staff remove what an agent with a wrong or stolen token sent.
 
-Its claims of coverage go at once, so that refused batches of the right agent are accepted, and
-claims that gave way to it return. Its rows are deleted by a stage, in groups of batches.
+Its claims of coverage are deleted immediately, so that refused batches of the right agent are
+accepted, and claims that gave way to it return. Its rows are deleted by a stage, in groups of
+batches.
 """
 
 from __future__ import annotations

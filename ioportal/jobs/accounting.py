@@ -473,7 +473,7 @@ def _allocate(
 
 
 def _count_nodes(jobs: Iterable[tuple[Job, Collection[int]]]) -> None:
-    """Count nodes that only the launches of a job name: Grid Engine names one of them."""
+    """Count nodes that only the launches of a job name: Grid Engine names only one node."""
     changed = []
     for job, nodes in jobs:
         node_count = max(job.recorded_node_count, len(nodes))

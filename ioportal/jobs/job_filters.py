@@ -229,7 +229,7 @@ class JobFilter(StrictFilterSet):
         """Filter jobs that ran after a time; with `end`, jobs that overlap the range.
 
         The overlap of ranges repeats the condition because it has an index and good estimates. The
-        range of a job without duration is empty and needs a condition of its own.
+        range of a job without duration is empty and needs a separate condition.
         """
         jobs = jobs.filter(Q(ended_at__gt=value) | Q(ended_at=None), started_at__isnull=False)
         window = DateTimeTZRange(value, self.form.cleaned_data["end"])

@@ -1,4 +1,4 @@
-"""Upgrades of metadata servers that change what is counted as an open."""
+"""Upgrades of metadata servers that change which requests count as opens."""
 
 from __future__ import annotations
 

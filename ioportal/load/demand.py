@@ -64,7 +64,8 @@ def seconds(server_id: int, start: datetime, end: datetime) -> pl.DataFrame:
 def capacity(server_id: int, time: datetime) -> Plateau | None:
     """Return the work that a server does in a second; None: its slow seconds do not show it.
 
-    Seconds of work are those of an idle server. They are learned from `LEARNED` before the time.
+    Work is counted in seconds of an idle server. The capacity is learned from the period `LEARNED`
+    before the time.
     """
     (found,) = capacities(server_id, [(time, baselines.at_time([server_id], time))])
     return found
@@ -99,7 +100,7 @@ def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) ->
     Args:
         rows: columns of `SECONDS`.
         usual: columns of `load.analysis.impact.BASELINES`.
-        users: principals that are jobs of users. Nobody waits for pings.
+        users: principals that are jobs of users. No user waits for pings.
     """
     is_counted = pl.col("principal").is_in(list(users)) & (pl.col("opcode") != opcodes.OBD_PING)
     return (

@@ -99,7 +99,7 @@ def of_principals(
 
     Args:
         principals: principals or groups.
-        start: in the first window: that of a job begins before the job.
+        start: in the first window; the first window of a job begins before the job.
         end: end of the range.
         until: the end at each server, if it is earlier (`latest_data.complete_until`).
     """

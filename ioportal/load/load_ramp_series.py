@@ -196,7 +196,7 @@ def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
     until = np.minimum(starts + _usual_run_s(ran), edges[-1])
     loads = level.mean(starts, until)
     if counted is ran:
-        # A job counts as running until then, so that short jobs have no lower load of their own.
+        # A job counts as running until then, so that short jobs do not lower their own load.
         own = ran.nodes[started] if load is _NODES else 1.0
         missing_s = np.maximum(until - np.maximum(ran.ends[started], starts), 0)
         loads += own * missing_s / np.where(until > starts, until - starts, np.nan)

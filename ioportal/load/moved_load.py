@@ -49,7 +49,7 @@ GROUP BY 1
 class Load:
     """Metadata operations of a filesystem or an NFS server in a range.
 
-    MDTs count the operations of filesystems by job id, NFS servers those of all clients.
+    MDTs count the operations of filesystems by job id; NFS servers count all clients' operations.
 
     Args:
         name: of the filesystem or server.

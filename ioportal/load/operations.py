@@ -185,7 +185,7 @@ WHERE w.job_id = %(job)s AND w.job_id <> 0 AND w.filesystem_id = %(filesystem)s
     AND w.start >= %(earliest)s AND w.start < %(end)s AND w."end" > %(start)s
 """).format(operations=metadata_operations("w"))
 
-# Statistics are computed at intervals: windows that arrived later are not part of them.
+# Statistics are computed at intervals: windows that arrived later are not included.
 _COUNTED_UNTIL = sql.SQL("""
 SELECT coalesce(min(start) FILTER (WHERE total > counted), max("end"))
 FROM (

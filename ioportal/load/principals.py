@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BYS = ("job", "user", "project")  # groupings of jobs
 _NAMED = 40  # of each kind, more than any table or chart shows
-# Hosts, also those that send job ids of no job, or of other jobs: additions to their names.
+# Hosts, including senders of job ids of no job, or of other jobs: additions to their names.
 HOSTS = {Principal.HOST: "", Principal.PENDING: ", unknown job ids", Principal.CONTRADICTED: ""}
 # Names with a blank cannot collide with users or projects.
 _WITHOUT_OWNER = {
@@ -68,11 +68,11 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
         names = _jobs(jobs[:_NAMED] if user.is_staff else jobs, user)
     claimed = keys[Principal.CLAIMED]
     for (_, key), name in _jobs(claimed[:_NAMED] if user.is_staff else claimed, user).items():
-        text = f"{name.text}, by job id alone"  # who sent it is unknown: nobody is responsible
+        text = f"{name.text}, by job id alone"  # the sender is unknown: no user is responsible
         names[int(Principal.CLAIMED), key] = replace(name, text=text, user="")
     processes = process_names_of(keys[Principal.PROCESS][:_NAMED])
     names |= {
-        (Principal.PROCESS, key): replace(name, user="")  # nobody is proven responsible
+        (Principal.PROCESS, key): replace(name, user="")  # no user is proven responsible
         for key, name in processes.items()
         if user.is_staff or name.user == user.get_username()
     }
@@ -88,7 +88,7 @@ def named(ranked: Sequence[PrincipalKey], user: User, by: str) -> dict[Principal
 def process_names_of(keys: Collection[int]) -> dict[int, Name]:
     """Return the names of processes and of all processes of a user id, with the registered user.
 
-    The names are those that the processes have chosen, so the text names no user.
+    The processes have chosen the names, so the text names no user.
 
     Args:
         keys: source job ids, and keys of user ids (`process_names.key_of_uid`).
@@ -117,7 +117,7 @@ def host_subjects(texts: Collection[str]) -> dict[str, str]:
     A process is also a subject together with all others of its user id.
 
     Args:
-        texts: exact names, such as ``du.4711``, a node or a NID; those of jobs are ignored.
+        texts: exact names, such as ``du.4711``, a node or a NID; names of jobs are ignored.
     """
     stored = SourceJobId.objects.filter(
         filesystem__in=Filesystem.objects.all(),  # with it, the index is used

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ioportal.load.analysis.slowness import Slowdown
 
 DELAY = timedelta(seconds=2 * SLICE_S)  # until agents have sent the demand of a second
-# After the end of a queue, until it is judged.
+# After the end of a queue, until it is evaluated.
 JUDGED_AFTER = DELAY + timedelta(seconds=OPEN_S + OPEN_SHARE * YOUNG_S)
 _LONGEST = timedelta(minutes=10)  # part of a queue that is served again
 _KEPT_BEFORE = timedelta(minutes=4)  # a slow episode: seconds show what senders did before
@@ -56,7 +56,7 @@ class Served(NamedTuple):
 
     Args:
         slow: the intervals.
-        demand: their demand, with that of the rest of their queues.
+        demand: their demand, including the rest of their queues.
         members: the groups of its principals: columns of `load.analysis.impact.MEMBERS`.
         capacity: the work that the server does in a second.
         parts: the queues, and the harm of groups in them.

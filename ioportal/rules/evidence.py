@@ -83,7 +83,7 @@ GROUP_EVIDENCE = {
     "impact_times": pl.Float64(),  # at the peak: time of others' RPCs / their usual time
     "impact_is_estimated": pl.Float64(),  # at the peak: 1: by counters; 0: measured by traces
     "impact_s": pl.Float64(),  # extra wait of others
-    "parts_impact_s": _COUNT,  # of it, what its largest part or its accused parts explain
+    "parts_impact_s": _COUNT,  # part of impact_s explained by its largest or its accused parts
 }
 HOST_EVIDENCE = {
     "subject": pl.String(),

@@ -139,7 +139,7 @@ def _read(process: subprocess.Popen[bytes]) -> bytes:
     deadline = monotonic() + _TIMEOUT_S
     output = b""
     while monotonic() < deadline:
-        has_ended = process.poll() is not None  # before the look at what it has printed
+        has_ended = process.poll() is not None  # checked before its output
         is_readable, _, _ = select([process.stdout], [], [], 0 if has_ended else _LOOK_S)
         part = os.read(process.stdout.fileno(), _LONGEST_ANSWER) if is_readable else b""
         output += part

@@ -75,6 +75,6 @@ def _compiled(pattern: str) -> re2._Regexp:
 
 
 def _uid(digits: str) -> int:
-    """Return a user id; one that nobody has if it is unreadable."""
+    """Return a user id; if it is unreadable, an id that no user has."""
     readable = digits.isascii() and digits.isdecimal() and len(digits) <= len(str(LARGEST_UID))
     return int(digits) if readable and int(digits) <= LARGEST_UID else NOBODY

@@ -56,7 +56,7 @@ def coarsest_pieces(hierarchy: Sequence[Level], start: datetime, end: datetime) 
     """Return the pieces to read for sums over [start, end): coarse inside, finer at the edges.
 
     Args:
-        hierarchy: levels, finest first, each with buckets that fill those of the next.
+        hierarchy: levels, finest first, each with buckets that fill the buckets of the next.
         start: a bucket boundary of the finest level.
         end: a bucket boundary of the finest level.
     """

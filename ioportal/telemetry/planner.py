@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def settings(**values: str) -> Iterator[None]:
     """Set parameters of the database for some statements of the current transaction.
 
-    The planner has no statistics of recent rows and expects few of them: it would choose nested
+    The planner has no statistics of recent rows and expects few rows: it would choose nested
     loops and sorts for millions of rows.
     """
     with connection.cursor() as cursor:

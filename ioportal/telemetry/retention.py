@@ -1,6 +1,6 @@
 """Retention: drop old chunks and record the dropped intervals; compression; the licence.
 
-Periods are in `ioportal.telemetry.levels`; `ioportal.load.retention_stage` drops what is older.
+Periods are in `ioportal.telemetry.levels`; `ioportal.load.retention_stage` drops older data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ALWAYS = Interval(datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC))
 
 # A chunk is dropped when both its range and its creation are old: logs of last year that are
-# loaded today are retained as long as those of today.
+# loaded today are retained as long as today's logs.
 _OLD_CHUNKS = """
 SELECT c.range_start, c.range_end
 FROM timescaledb_information.chunks c

@@ -1,7 +1,7 @@
 """strace logs of an ATHENA-like job, before and after its search paths were cleaned.
 
-The counts by storage area are those that ATLAS published in 2017 for one ATHENA MP job with 16
-cores on Titan, at any scale; at scale 1, they agree to the digit.
+The counts by storage area follow the figures that ATLAS published in 2017 for one ATHENA MP job
+with 16 cores on Titan, at any scale. At scale 1, they agree to the digit.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEASURED = {
 }
 LIBRARIES, MODULES, FILES = 1_899, 1_475, 6_826  # distinct files that the job opened
 
-# Entries of search paths. Only the last one on Lustre has files that the job needs.
+# Entries of search paths. Only the last entry on Lustre has files that the job needs.
 UNNEEDED_LIBRARIES = (f"{LUSTRE}/emi/lib64",)
 UNNEEDED_MODULES = (f"{LUSTRE}/pilot/site-packages",)
 UNNEEDED_COMMANDS = (f"{LUSTRE}/emi/bin",)
@@ -268,7 +268,7 @@ def write_example(folder: Path, seed: int) -> Example:
 
 
 class _Log:
-    """A log with the lines of interrupted calls between those of other processes."""
+    """A log in which calls may be interrupted by lines of other processes."""
 
     def __init__(self, out: TextIO, count: int, random: Random) -> None:
         self._out = out

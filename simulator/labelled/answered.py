@@ -39,7 +39,7 @@ class Operations:
 
 @dataclass(frozen=True, eq=False)
 class Answered(Source):
-    """A sender whose metadata operations are those of its answered requests.
+    """A sender whose metadata operations are counted from its answered requests.
 
     Args:
         seconds: seconds in which requests were answered, ascending; shape (n,).

@@ -136,7 +136,7 @@ def _crowds(chance: np.random.Generator, capacity_per_s: float, share: float) ->
         heavy.storm(chance, capacity_per_s, between(chance, *_TOGETHER_STRENGTH)) for _ in range(2)
     ]
     at = max(map(_peak, storms)) + _in_stream(chance, storms[0])
-    for play in storms:  # each blocks the server: without one of them, the other does
+    for play in storms:  # each blocks the server, even without the other
         yield Role(play, at - _peak(play), is_punctual=True)
 
 

@@ -11,7 +11,7 @@ from simulator.labelled.play import Play, between, phase, shares
 
 CRON_USERS = 50
 _CRON_S = 8  # of the server's capacity, all of a strong crowd's jobs
-_LARGEST_START = 6_000  # nodes: two storms fit beside it
+_LARGEST_START = 6_000  # nodes; leaves room for two storms
 _STARTS_PER_S = (2, 20)  # of the scheduler
 
 

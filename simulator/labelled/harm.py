@@ -1,4 +1,4 @@
-"""Harm: the waiting of others that would not be without a group of senders.
+"""Harm: the extra waiting of others because of a group of senders.
 
 The same requests are served again without the group. Harm is the time that the requests of all
 others spend at the server with the group, less their time without it. A user's own waiting is no
@@ -10,9 +10,9 @@ minutes count in which the group does a notable part of the work, and others wou
 part of their waiting without it. In a queue, the waiting of users who are twice as busy as the
 group is their own doing.
 
-Two storms may each block the server: without one of them, others wait as long. So a group's harm in
-a queue is also what it does alone to the calm load, the requests of all but the heavy groups. The
-larger harm counts.
+Two storms may each block the server: if one is removed, others still wait as long. So the harm in a
+queue is measured a second time, with the group added to the calm load only: the requests of all but
+the heavy groups. The larger harm counts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -182,7 +182,7 @@ class _Period:
         return major
 
     def _heavy(self, groups: Sequence[Suspect]) -> Bools:
-        """Return the senders of all groups with much work beyond that of their heavy parts."""
+        """Return the senders of all groups that do much work even without their heavy parts."""
         is_heavy = np.zeros(len(self._owners), dtype=bool)
         for group in sorted(groups, key=lambda group: len(group.senders)):
             light = group.senders[~is_heavy[group.senders]]
@@ -203,7 +203,7 @@ class _Period:
             counted_without
         ]
         begun_s = self._requests.demand_s[rows][~without[sender[rows]]].min(initial=np.inf)
-        since = self._requests.demand_s[rows][counted] >= begun_s  # before, nobody waits for it
+        since = self._requests.demand_s[rows][counted] >= begun_s  # earlier ones do not wait for it
         waiting_s = (served.turn_s[counted] - arrival_s)[since].sum()
         if not harm_s.sum() > _NOTABLE * waiting_s:
             return None

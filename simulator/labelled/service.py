@@ -143,10 +143,10 @@ def _special_opens(
 
 
 def _first_after(totals: Ints, second: Ints) -> Bools:
-    """Return which opens of a sender are special: the first ones after each is due.
+    """Return which opens of a sender are special: the next open whenever a special open is due.
 
     Args:
-        totals: number that is due at the end of some seconds; the last element: before all of them.
+        totals: number that is due by the end of some seconds; last element: before these seconds.
         second: index of the second of each open, ascending.
     """
     due = (totals[:-1] - totals[-1])[second]

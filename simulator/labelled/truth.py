@@ -154,7 +154,7 @@ def _subjects(groups: Sequence[Group], harms: Mapping[Group, Harm]) -> Iterator[
 
 @dataclass(frozen=True)
 class _Work:
-    """Operations of each sender until the stream ends, and those that did nothing."""
+    """Operations of each sender until the stream ends, and wasted operations."""
 
     operations: Ints
     wasted: Ints

@@ -169,7 +169,7 @@ def _age(entry: Entry) -> tuple[int, str]:
 def by_client(source: Source, times: Ints, failures_until: int) -> Ints:
     """Return the operations of each client before each of `times`: (times, clients, MDT_KINDS).
 
-    The clients have equal shares; their sum is that of the source.
+    The clients have equal shares, which add up to the operations of the source.
     """
     done = source.mdt_counted(times, failures_until)[:, None, :]
     places = np.arange(len(source.clients))[None, :, None]

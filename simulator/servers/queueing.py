@@ -174,7 +174,7 @@ class _Periods:
         )
 
     def through(self, first: Ints, last: Ints) -> Bools:
-        """Return the periods from those of some requests to those of others, and soon after."""
+        """Return the periods from each first to each last request, and shortly after."""
         soon = self._end_s[self.number[last]] + _SOON_S
         return self._from_to(self.number[first], np.searchsorted(self._begin_s, soon) - 1)
 
@@ -269,7 +269,7 @@ class _Line:
         served.answer_s[rows] = self._answer_s
 
     def _serve_in_order(self) -> None:
-        # In order of arrival, answers are known at once. Without calls: millions of requests.
+        # In order of arrival, each answer is known immediately. No calls: millions of requests.
         coming, arrivals, answers, turns = (
             self._coming,
             self._arrival_s,

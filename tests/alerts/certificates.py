@@ -1,4 +1,4 @@
-"""Certificates for servers of tests, by a CA of their own."""
+"""Certificates for test servers, issued by private CAs."""
 
 import ssl
 import subprocess

@@ -9,9 +9,9 @@ from ioportal.core.env import Mailbox
 
 
 class ImapServer(ThreadingTCPServer):
-    """Its messages by number, the numbers of those that were seen, and the log-ins.
+    """A server with messages by number, the numbers of seen messages, and the log-ins.
 
-    It cannot read a message that is None.
+    A message that is None cannot be read.
     """
 
     daemon_threads = allow_reuse_address = True

@@ -36,9 +36,9 @@ def receiver(settings, local_channels):
 
 @pytest.fixture
 def named(settings, tmp_path, monkeypatch):
-    """Return a function that gives the host of a server over TLS addresses; it returns its URL.
+    """Yield a TLS server whose host name resolves to the next addresses in `answers`.
 
-    The name server is hostile: each answer is another. What it was asked is in `asked`.
+    The name server is hostile: each answer is different. `asked` lists its queries.
     """
     context, settings.CA_FILE = issue(tmp_path, HOST)
     resolve = socket.getaddrinfo

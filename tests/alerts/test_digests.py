@@ -1,4 +1,4 @@
-"""Digests for staff and for contacts of projects: when they are written, and what they say."""
+"""Schedules and contents of digests for staff and for contacts of projects."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta

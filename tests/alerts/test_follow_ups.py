@@ -1,4 +1,4 @@
-"""After a mail: its effect on the recipient's jobs, and what follows."""
+"""After a mail: its effect on the recipient's jobs, and follow-ups."""
 
 from datetime import timedelta
 

@@ -143,7 +143,7 @@ def test_the_same_harm_of_a_job_and_its_group_is_mailed_once(
 
 def test_operations_and_waits_of_running_jobs_have_their_own_times(storm):
     Job.objects.filter(batch_id=untraced.STORM).update(ended_at=None)
-    counted = F("metadata_operations") - untraced.CALM_REQUESTS  # without those of 12:08
+    counted = F("metadata_operations") - untraced.CALM_REQUESTS  # without requests of 12:08
     JobStatistics.objects.filter(job__batch_id=untraced.STORM).update(metadata_operations=counted)
 
     [topic] = topics([storm.pk], "alice")

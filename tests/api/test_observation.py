@@ -1,4 +1,4 @@
-"""A storm in the batches of a trace: under observation at once, accused when it has drained."""
+"""A storm in the batches of a trace: immediately under observation, accused once drained."""
 
 import html
 import re

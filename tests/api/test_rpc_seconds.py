@@ -93,7 +93,7 @@ def test_demand_belongs_to_principals_and_expires_with_its_segment(
     of_storm = (
         by_job(*STORM).group_by("principal").agg(pl.sum("requests", "total_us"), pl.max("clients"))
     )
-    # 79 runs where somebody claims to be 77.
+    # The node of job 79 sends the id of job 77.
     assert sorted(of_storm.select("principal", "requests", "clients").rows()) == sorted(
         [("77", 80, 2), ("78", 40, 1), ("79", 20, 1), ("cp.0", 20, 1)]
     )

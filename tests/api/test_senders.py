@@ -175,7 +175,7 @@ def test_a_target_moves_to_the_agent_of_another_server_after_silence(
     pass_time(4)
     assert polled(2, "mds2-jobs")[0] == 202
 
-    # Back again: at once, if it is registered there.
+    # Back to mds1: immediately, if the target is registered there.
     assert polled(3, "mds1-jobs")[0] == (202 if server else 422)
 
 

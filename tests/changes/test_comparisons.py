@@ -37,7 +37,7 @@ def before_and_after(reader, **filters):
 
 @pytest.fixture
 def weeks(new_jobs):
-    """After 20 days, opens of alice's jobs fall to a quarter, and those of 25 others double."""
+    """After 20 days, opens per job fall to a quarter for alice, and double for 25 other users."""
     rng = np.random.default_rng(1)
     jobs = []
     for day in range(40):

@@ -14,7 +14,7 @@ PROGRAM = Path(__file__).parents[2] / "collectors" / "job_report.py"
 
 @contextmanager
 def portal(*answers):
-    """Serve these answers (status, body), and the last one from then on; yield URL and requests."""
+    """Serve these answers (status, body), then repeat the last; yield URL and requests."""
     requests = []
     remaining = list(answers)
 

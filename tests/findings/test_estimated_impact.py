@@ -179,7 +179,7 @@ def test_a_claim_on_nodes_of_several_owners_accuses_only_with_a_user_id(flags):
 
     start, end = other.started_at, other.ended_at
     assert accused() == set()
-    # In a second, others sent a small part of it; none of it before it began.
+    # A job of one second can have sent little of the storm; a job that ended before it, nothing.
     assert Principal.JOB in accused(started_at=at("12:01:30"), ended_at=at("12:01:31"))
     assert Principal.JOB in accused(started_at=at("11:00"), ended_at=storm.started_at)
     assert accused(started_at=start, ended_at=end) == set()

@@ -1,4 +1,4 @@
-"""A job id or a process name that anybody can send accuses nobody but the host that sent it."""
+"""A job id or process name that any user can send accuses only the host that sent it."""
 
 import pytest
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""Service statistics that cannot be true stop no evaluation, and blame nobody."""
+"""Impossible service statistics neither stop the evaluation nor lead to accusations."""
 
 import pytest
 

@@ -244,7 +244,7 @@ def test_an_id_of_no_job_is_that_of_the_node_once_records_are_not_late(
 def test_records_of_ended_jobs_do_not_show_that_a_running_one_has_none(
     logs, ingest, trace, attribution
 ):
-    """Job 77 may run beside job 78 on its node, and end tomorrow."""
+    """Job 77 may share the node with job 78, and end tomorrow."""
     ingest("sacct", logs("m", sacct(MALLORY, NEXT)), cluster="anvil")
     trace(("12:10", "2@gni", "77"))
 

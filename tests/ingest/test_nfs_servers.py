@@ -15,7 +15,7 @@ FIRST, LATER, REBOOTED = (f"2026-03-01T{hour}:00:00Z" for hour in (12, 13, 14))
 
 @pytest.fixture
 def reads(site, ingest):
-    """Load three reads of an NFS server; it boots before the last one."""
+    """Load three reads of an NFS server, which boots before the last read."""
     apps = Filesystem.objects.create(name="apps")
     Server.objects.create(name="nfs1", filesystem=apps, kind=Server.Kind.NFS)
     for name, at in (("kernel_6.1", FIRST), ("kernel_6.1_later", LATER), ("kernel_6.1", REBOOTED)):

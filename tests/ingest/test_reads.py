@@ -186,7 +186,7 @@ def test_operations_lost_by_a_clear_lower_the_quality(read, logs, ingest, refres
     ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
     for minute in range(0, 61, 5):
         clock = f"{12 + minute // 60}:{minute % 60:02}"
-        # All entries are cleared after each read, with what they have not shown.
+        # All entries are cleared after each read, with all operations that were not read.
         entries = {"77": {"open": 50_000}} if minute % 10 else {"x": {"open": 1}}
         read(clock, job_stats(MDT, entries, snapshot=clock))
     refresh()

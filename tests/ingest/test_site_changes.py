@@ -1,4 +1,4 @@
-"""Registration derives again what it touches, once, and never in the way of live data."""
+"""Registration recomputes affected data once, and never delays live data."""
 
 import pytest
 

@@ -52,7 +52,7 @@ def total(mds, service):
 
 @pytest.fixture
 def usual(mds):
-    """What is usual by opcode."""
+    """Return a function that reads the baseline of each opcode."""
 
     def read(moment=NOON):
         rows = baselines.at_time([mds], moment).select("opcode", "baseline_us").rows()

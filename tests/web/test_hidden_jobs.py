@@ -84,7 +84,7 @@ def centre(module_site, module_logs):
 
 @pytest.fixture
 def exports(centre, alice):
-    """Fetch all exports that alice may open: yield the address, and what she and staff get."""
+    """Fetch all exports that alice may open: yield address, her answer and staff's answer."""
     _, secret = Token.objects.all().issue(Token.Scope.READ, user=alice)
     visitor, member = Client(), Client()
     visitor.force_login(alice)

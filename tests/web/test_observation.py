@@ -43,8 +43,8 @@ WARNING, NOTICE = Flag.Severity.WARNING, Flag.Severity.NOTICE
 @pytest.mark.parametrize(
     ("accused", "facts", "named"),
     [
-        ("1", {}, {"1": True}),  # the other may be one who waits
-        ("2", {}, {"1": False}),  # somebody else is under observation, too
+        ("1", {}, {"1": True}),  # the other job may be a waiting job
+        ("2", {}, {"1": False}),  # another user's job is under observation, too
         ("1", {"severity": NOTICE}, {"1": False, "2": False}),
         ("1", {"rule": "metadata-operations"}, {"1": False, "2": False}),
         ("1", {"suppression_reasons": ["Poor data."]}, {"1": False, "2": False}),

@@ -25,7 +25,7 @@ from collectors.source import Lines, Source
 from collectors.tables import RPC_WINDOWS
 
 PARTS_REMEMBERED = 100
-_SPAN = timedelta(seconds=SPAN_S)  # longer than that of repeated records
+_SPAN = timedelta(seconds=SPAN_S)  # longer than `rpc_repeats.SPAN_US`
 
 _LOG = logs.Log(__name__)
 

@@ -106,7 +106,7 @@ def digests(projects: Collection[str], today: date, zone: tzinfo) -> dict[str, D
 
 
 def _figures(jobs: JobQuerySet, weeks: Weeks) -> dict[str, dict[str, Any]]:
-    """Return figures of both weeks by project; those of the week before with `before_`."""
+    """Return figures of both weeks by project; `before_` marks figures of the week before."""
     this = Q(ended_at__gte=weeks.start)
     rows = jobs.filter(ended_at__gte=weeks.before, ended_at__lt=weeks.end).order_by()
     figures = rows.values("project").annotate(

@@ -1,7 +1,7 @@
 """Records of a look-up: PanDA jobs or batch jobs with the figures of their batch job.
 
-Names are those of PanDA's monitor where it has the value. Its `tot*` and `rate*` are in kB; fields
-with `bytes` in their name are in bytes. All figures belong to the batch job.
+Names follow PanDA's monitor where it has the value. Its `tot*` and `rate*` are in kB; fields with
+`bytes` in their name are in bytes. All figures belong to the batch job.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Rows:
     def pages(
         self, start: Position | None, size: int
     ) -> Iterator[tuple[pl.DataFrame, Position | None]]:
-        """Yield all rows from a position on, up to `size` at once, each with the next position."""
+        """Yield all rows from a position on in pages of up to `size`, with the next position."""
         position = start
         while True:
             frame = self._read(position, size + 1)

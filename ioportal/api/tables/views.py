@@ -212,7 +212,7 @@ def _format(request: HttpRequest) -> str:
 
 
 def _rows(request: HttpRequest, table: Table) -> Rows:
-    """Return the rows that a query selects; its filters are those of the pages."""
+    """Return the rows that a query selects, with the same filters as the pages."""
     for name in request.GET:
         if name not in table.kind.filter_set.base_filters and name not in _OWN:
             raise invalid(name, "It is not known; GET /api/v1/openapi.json lists all.")

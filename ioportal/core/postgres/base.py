@@ -38,7 +38,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         """Return parameters with a `statement_timeout`."""
         parameters: dict[str, Any] = super().get_connection_params()
-        parameters["prepare_threshold"] = 0  # of `prepared_cursor`: at once
+        parameters["prepare_threshold"] = 0  # `prepared_cursor` prepares at first use
         if self.statement_timeout_s:
             milliseconds = round(self.statement_timeout_s * 1000)
             options = parameters.get("options", "")

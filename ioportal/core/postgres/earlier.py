@@ -49,7 +49,7 @@ def check(connection: BaseDatabaseWrapper) -> list[checks.CheckMessage]:
 
 
 def carry_over(connection: BaseDatabaseWrapper) -> str:
-    """Change the tables of an earlier version to those of the first migrations; return its name.
+    """Convert tables of an earlier version for the first migrations; return the version's name.
 
     Raises:
         NotCarriedOver: the database is older than 0.1.0, or not of an earlier version.

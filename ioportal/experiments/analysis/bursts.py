@@ -104,7 +104,7 @@ def _size_class(transfers: pl.DataFrame) -> pl.Expr:
 
 
 def size_text(size_bytes: int) -> str:
-    """Return a size in binary units if it is a whole number of them, otherwise in decimal units."""
+    """Return a size in the largest binary unit that divides it, otherwise in decimal units."""
     for power, unit in enumerate(("GiB", "MiB", "KiB")):
         scale = 1024 ** (3 - power)
         if size_bytes % scale == 0:

@@ -225,7 +225,7 @@ def spearman(first: Floats, second: Floats) -> Interval:
 
     Args:
         first: shape (n,), at least 4 values that are not all equal.
-        second: likewise.
+        second: shape (n,), values that are not all equal.
     """
     rho = float(scipy.stats.spearmanr(first, second).statistic)
     inside = min(max(rho, -1 + 1e-9), 1 - 1e-9)
@@ -273,7 +273,7 @@ def step_times(steps: pl.DataFrame, runs: pl.DataFrame) -> list[StepTimes]:
 def default_labels(runs: pl.DataFrame, names: Sequence[str], most: int = 12) -> list[str]:
     """Return labels with several values, in descending order of their number.
 
-    The arm is the last of them, unless a label divides the runs likewise.
+    The arm comes last, unless a label divides the runs in the same way.
 
     Args:
         runs: see `run_frame.run_frame`.

@@ -148,7 +148,7 @@ USUAL_PREFIXES = {
 
 
 def area_of(path: pl.Expr, prefixes: Mapping[str, str]) -> pl.Expr:
-    """Return the storage area of paths: that of the longest matching prefix.
+    """Return the storage area of paths, by the longest matching prefix.
 
     Args:
         path: paths; a prefix ends at a slash or at the end of a path.

@@ -100,8 +100,8 @@ def scaling(scales: Floats, values: Floats) -> Scaling:
     a sum of squares below ``best x (1 + F(0.95; 1, n - 3) / (n - 3))`` (profile likelihood).
 
     A value is an outlier if its logarithm is more than `OUTLYING` robust standard deviations from
-    the median of its scale. The standard deviation is that of all scales together: 1.4826 x the
-    median of the absolute deviations, without the smallest one of each scale.
+    the median of its scale. All scales share one standard deviation: 1.4826 x the median
+    of the absolute deviations, without the smallest deviation of each scale.
 
     Args:
         scales: shape (n,), above 0, such as numbers of nodes.

@@ -35,10 +35,10 @@ _DEEPEST_PACKAGE = 8  # levels of packages below an entry
 # Variables with the search paths of libraries, Python modules and programs.
 LIBRARY_PATH, PYTHON_PATH, PROGRAM_PATH = "LD_LIBRARY_PATH", "PYTHONPATH", "PATH"
 _VARIABLE_SHARE = 0.1  # of an entry's wasted look-ups
-# What Python looks for at its start, to find its own installation: in no search path.
+# Names that Python looks up at its start to find its installation, outside search paths.
 _OWN_PLACES = ("os", "os.py", "os.pyc", "lib-dynload", "pyvenv.cfg")
 
-# What is searched even if the first entry has it: libraries and modules.
+# Libraries and modules count as searched even if the first entry has them.
 _SEARCHED_NAME = r"\.so(?:\.[0-9.]+)?$|\.py[co]?$"
 
 _COUNT, _NAME, _ENTRY, _FOLDER = (pl.col(name) for name in ("count", "name", "entry", "folder"))
@@ -52,8 +52,8 @@ class Searches:
 
     Attributes:
         attempts: `entry`, `name`, `area`, `kind`, `failed`, `count`, `duration_s`, `first_line`,
-            `is_wasted`, `is_needed`. Failed ones are those of missing files; they are wasted if the
-            name was found in another entry. `name` is relative to the entry, and null for a
+            `is_wasted`, `is_needed`. Failed attempts are look-ups of missing files; they are wasted
+            if the name was found in another entry. `name` is relative to the entry, and null for a
             subdirectory that the dynamic linker tries. A found name is needed if it exists in no
             other entry.
         entries: `entry`, `area`, `failed`, `wasted`, `wasted_open`, `found`, `names` (wasted ones),
@@ -85,7 +85,7 @@ class Saving:
     Attributes:
         look_ups: all look-ups in the area.
         failed: of these, the failed ones.
-        opens, failed_opens: likewise, of opens only.
+        opens, failed_opens: all and failed look-ups by opens only.
         removed: the entries to remove, largest saving first. Every file stays reachable.
         blocked: entries with many wasted look-ups that have needed files.
     """
@@ -252,7 +252,7 @@ def saving(look_ups: pl.DataFrame, found: Searches, area: str) -> Saving:
     """Predict what removing up to `MAX_PROPOSED` entries from search paths saves in an area.
 
     Entries are chosen by their wasted look-ups. An entry with a needed name is never proposed, nor
-    is the last one that has a name.
+    is the last remaining entry with a name.
 
     Args:
         look_ups: see `lookups.look_ups`.

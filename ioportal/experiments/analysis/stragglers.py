@@ -163,7 +163,7 @@ class Skill:
 
 
 def skills(series: pl.DataFrame) -> list[Skill]:
-    """Compare "avoid what was slow some minutes ago" with no information, for several lags.
+    """Compare "avoid components slow some minutes ago" with no information, for several lags.
 
     The earlier burst is the latest one at least a lag before, and at most half a lag older;
     components without a transfer in either are not compared. The interval resamples components

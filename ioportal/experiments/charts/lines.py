@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _ORIGIN = datetime(2000, 1, 1, tzinfo=UTC)  # any; the axis counts from the first call
-_THIN = 0.35  # opacity of what was found, behind what failed
+_THIN = 0.35  # opacity of all look-ups, behind the failed ones
 _BAND = 0.16
 _MINUTE_S = 60
 
@@ -123,7 +123,7 @@ def scores(pair: Sequence[float], lag: Sequence[float]) -> Figure:
 
     Args:
         pair: pair effective bandwidth at 0 %, 1 %, ..., 100 % of the transfers.
-        lag: lag effective bandwidth likewise.
+        lag: lag effective bandwidth at the same percentages.
     """
     named = (("pair (upper bound)", pair), ("lag (lower bound)", lag))
     return {
@@ -194,7 +194,7 @@ def _vertical(at: float) -> Figure:
 
 
 def skill(named: Sequence[tuple[str, Sequence[Skill]]]) -> Figure:
-    """Draw the skill of "avoid what was slow k minutes ago" by k, with 95 % intervals.
+    """Draw the skill of "avoid components slow k minutes ago" by k, with 95 % intervals.
 
     Args:
         named: name and skills of each component (targets, clients).

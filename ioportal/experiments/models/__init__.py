@@ -1,4 +1,4 @@
-"""Experiments, what was measured in their runs, and uploaded files."""
+"""Experiments, measurements of their runs, and uploaded files."""
 
 from ioportal.experiments.models.experiment import (
     Arm,

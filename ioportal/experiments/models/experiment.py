@@ -1,4 +1,4 @@
-"""Experiments: planned tests with arms, runs, what was measured of each run, and uploaded files."""
+"""Experiments: planned tests with arms, runs, measurements of each run, and uploaded files."""
 
 from __future__ import annotations
 

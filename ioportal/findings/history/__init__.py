@@ -109,7 +109,7 @@ def times_reached(flags: Sequence[Flag]) -> dict[int, datetime]:
 
 
 def _reached(amounts: pl.DataFrame, flags: dict[int, Flag]) -> dict[int, datetime]:
-    """Return the end of the first interval over the threshold after the last one below it.
+    """Return the end of the first interval over the threshold after the last interval below.
 
     Peaks and totals of jobs never decrease: for them the first interval over the threshold.
     """

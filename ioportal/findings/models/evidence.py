@@ -42,8 +42,8 @@ for _name in PEAKS:
 class Observation(models.Model):
     """The latest evaluation of a metadata server: whether it is slow, and who does the work.
 
-    It accuses nobody: who does most of the work in the last seconds of a queue is often not its
-    cause.
+    It is not an accusation: who does most of the work in the last seconds of a queue is often not
+    its cause.
     """
 
     server = models.OneToOneField(Server, models.CASCADE, primary_key=True, related_name="+")
@@ -53,7 +53,7 @@ class Observation(models.Model):
     times = models.FloatField(null=True)  # time of requests / usual, in its worst window
     # Principals or groups with much of the work: kind, key and share, largest first.
     shares = models.JSONField(default=list)
-    is_known = models.BooleanField(default=True)  # false: nobody's work is known
+    is_known = models.BooleanField(default=True)  # false: no principal's work is known
 
     class Meta:
         constraints = [

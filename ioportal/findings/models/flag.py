@@ -27,8 +27,9 @@ class FlagQuerySet(models.QuerySet["Flag"]):
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Flags that `user` may see: for staff all, otherwise the user's and those on visible jobs.
 
-        The user's flags include those on the user's processes. Members of a project see those of
-        the project and of its campaigns. Only staff see findings on data of insufficient quality.
+        The user's flags include those on the user's processes. Members of a project see the
+        flags of the project and of its campaigns. Only staff see findings on data of insufficient
+        quality.
         """
         if user.is_staff:
             return self

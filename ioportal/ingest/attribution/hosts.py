@@ -1,7 +1,7 @@
 """Attribution of clients in export statistics: hosts outside jobs, by the allocations of nodes.
 
 The operations of nodes with jobs are attributed by job_stats. Here they are added up by job, as
-evidence for its counters, and never counted as those of a host.
+evidence for its counters, and never attributed to a host.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def each_time(form: str) -> sql.Composed:
 
 
 # Pairs each snapshot with the previous one of its entry by a window function. A join is avoided:
-# the planner has no statistics of recent rows and would expect few of them.
+# the planner has no statistics of recent rows and would expect few rows.
 _DERIVE = sql.SQL(
     """
 WITH reads AS MATERIALIZED (

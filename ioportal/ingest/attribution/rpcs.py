@@ -52,7 +52,7 @@ WHERE i.id IN (
 
 _LONGEST_JOB = timedelta(days=1)  # most end earlier
 # The latest time of which each cluster has job records; a wrong clock may give later ones. Without
-# a running job, it has records of ended jobs only: those of long jobs come later.
+# a running job, it has records of ended jobs only: records of long jobs arrive later.
 _ACCOUNTED = """
     SELECT id AS cluster_id, greatest(
         (SELECT max(started_at) FROM jobs_job j WHERE j.cluster_id = c.id AND started_at < now()),
@@ -121,9 +121,9 @@ LEFT JOIN site_node s ON s.id = i.node_id
 LEFT JOIN ({_ACCOUNTED}) c USING (cluster_id)
 """
 
-# Process names that count for themselves: a name without a user id is no evidence of anybody, and a
-# process may invent thousands. Further names of a key count under its busiest name, so that nobody
-# hides by renaming. Other keys count for their host, unless it forwards those of others.
+# Process names that count for themselves: a name without a user id identifies no user, and a
+# process may invent thousands. Further names of a key count under its busiest name: renaming hides
+# nothing. Other keys count for their host, unless it forwards requests of other hosts.
 _PROCESSES = """
 CREATE TEMP TABLE attribution_processes ON COMMIT DROP AS
 WITH names AS (
@@ -173,7 +173,7 @@ WHERE s.id IN (
 )
 """
 
-# The jobs that each job id claims in each of its windows, and those that ended just before it.
+# The jobs that each job id claims in each of its windows, and jobs that ended just before it.
 _CLAIMED = """
 CREATE TEMP TABLE attribution_claimed ON COMMIT DROP AS
 SELECT k.source_job_id, k.start, c.*, c.over AND EXISTS (

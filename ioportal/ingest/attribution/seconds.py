@@ -70,7 +70,7 @@ def by_principal(rows: pl.DataFrame, senders: pl.DataFrame) -> pl.DataFrame:
         rows: requests of senders by second: columns of `COLUMNS`.
         senders: the principals of each sender by window: columns of `rpcs.SENDERS`. A sender's
             requests are divided by their timed requests, its clients by their NIDs. Requests of
-            other senders (both ids are 0) are divided among those whom `rows` does not name.
+            other senders (both ids are 0) are divided among the senders that `rows` does not name.
     """
     is_named = (pl.col("source_job_id") != 0) | (pl.col("nid_id") != 0)
     named = rows.filter(is_named).group_by(*_OPERATION, *_SENDER).agg(pl.sum("count"))

@@ -85,8 +85,8 @@ def hides_owners(jobs: Any, owners: Any, largest: Any, total: Any) -> Any:
     Args:
         jobs: number of batch jobs; like all others a number, an array or an expression.
         owners: number of their owners.
-        largest: the part of the owner with the largest one, in a sum or in the number of jobs.
-        total: the whole of it.
+        largest: the largest part of any owner, in a sum or in the number of jobs.
+        total: the whole sum or number of jobs.
     """
     return (jobs >= MIN_GROUP) & (owners >= MIN_OWNERS) & (largest <= MAX_SHARE * total)
 
@@ -168,7 +168,7 @@ def in_anonymous_groups(
 
 
 def rounded_count(count: int) -> int:
-    """Round a number of other users' jobs: a moved date must not count those of a day."""
+    """Round a number of other users' jobs: moving a date must not reveal the count of a day."""
     return (count + MIN_GROUP // 2) // MIN_GROUP * MIN_GROUP
 
 
@@ -191,9 +191,9 @@ def coarse(value: float) -> float:
 
 
 def shown(name: str, value: _Figure, threshold: float | None = None) -> _Figure:
-    """Return a figure; rounded like `coarsened`, if others' requests are a part of it.
+    """Return a figure; rounded like `coarsened` if it includes others' requests.
 
-    A value that reached its threshold is not shown on the other side of it, but as the threshold.
+    A value that rounding would move across its threshold is shown as the threshold.
     """
     if value is None or name not in OF_OTHERS:
         return value

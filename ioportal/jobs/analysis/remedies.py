@@ -70,7 +70,7 @@ class Remedy:
 def ranked(
     counts: Mapping[str, float], startup: float | None, failed_opens: float | None
 ) -> list[Remedy]:
-    """Return remedies, those that concern most operations first.
+    """Return remedies, largest number of operations first.
 
     Args:
         counts: metadata operations by kind, as job_stats counts them.

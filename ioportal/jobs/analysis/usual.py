@@ -72,7 +72,7 @@ def by_group(
             values; null: unknown).
         group: columns with equal values within a group.
         min_jobs: smaller groups are omitted.
-        owner: the column with the owners of jobs; "": those of a group are of the same one.
+        owner: the column with the owners of jobs; "": all jobs of a group have the same owner.
 
     Returns:
         The group's columns, counts of known values (similar_jobs, similar_jobs_with_bytes), medians
@@ -101,7 +101,7 @@ def by_group(
 
 
 def _hides_owners(known: pl.Expr, group: Sequence[str], owner: str) -> pl.Expr:
-    """Return whether the known jobs of a group, without those of any owner, reveal no other one."""
+    """Return whether the known jobs of a group, without any one owner's jobs, reveal no other."""
     mine = known.sum().over([*group, owner])
     jobs = known.sum().over(group)
     is_first = known & (known.cum_sum().over([*group, owner]) == 1)  # a row for each owner

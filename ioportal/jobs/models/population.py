@@ -24,7 +24,7 @@ class PopulationQuerySet(models.QuerySet["Population"]):
 class Population(models.Model):
     """Saved filters of jobs. Each user sees only those matching jobs that they may see."""
 
-    # Used in addresses of other pages and as values of `beside`.
+    # Used in addresses of other pages and as values of the parameter `beside`.
     RESERVED_SLUGS = frozenset({"other-metrics", "histograms", "others"})
 
     name = models.CharField(max_length=80)

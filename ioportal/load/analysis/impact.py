@@ -68,7 +68,7 @@ class Impact:
     """Load, impact and waiting of the principals and their groups in some windows.
 
     Both frames have a row for each, highest impact first: rpcs (timed), service_s (service time),
-    share (of all work), impact_s (extra wait of others because of it) and suffered_s (its own
+    share (of all work), impact_s (extra wait that it causes others) and suffered_s (its own
     wait above usual). `principals` has the column principal, `groups` the columns kind (of
     `GROUPS`) and key. `known_share` is the share of timed RPCs with a known baseline, `waited_s`
     the wait above usual of all.
@@ -135,7 +135,7 @@ def requests(
     Args:
         windows: columns of `WINDOWS`.
         baseline: columns of `BASELINES`.
-        slow: slow intervals; those of a server do not overlap.
+        slow: slow intervals; intervals of a server do not overlap.
 
     Returns:
         Columns of `REQUESTS`.

@@ -1,7 +1,7 @@
 """Estimated impact, without traces: from the times of a server's requests and counted operations.
 
-Between two reads nobody knows in which second requests arrived, so no queue can be served again.
-What is known: the waiting, and who sent more than usual. Windows are estimated: values are constant
+Between two reads the arrival times of requests are unknown, so no queue can be served again.
+Only the waiting is known, and who sent more than usual. Windows are estimated: values are constant
 between two reads, all requests of a service take equally long, and each principal sends requests in
 proportion to its load.
 """
@@ -39,9 +39,9 @@ WAITS = {  # of intervals between two reads of a server's statistics, without ov
     "took_us": pl.Float64(),  # arrival to end
 }
 MIN_CALM_INTERVALS = 20  # of a known baseline
-COSTLIEST = 2  # mean time of a principal's operations / that of the busiest principal's
+COSTLIEST = 2  # mean time of operations: a principal's / the busiest principal's
 CAUSE_SHARE = 0.4  # of the work above usual: an owner with less is not known to be the cause
-PART_SHARE = 0.2  # of it: a group with less is a small part of the cause
+PART_SHARE = 0.2  # of the work above usual: a group with less is a small part of the cause
 # Of the interval in texts: of simulated sets, half are within half of it (docs/performance.md).
 PRECISION = 4.0
 CALM_WINDOWS = 12  # before a slow interval: they show the usual work of each principal
@@ -100,15 +100,15 @@ def by_nodes(
     """Return the loads of jobs that their nodes confirm: columns of `LOADS`.
 
     Any process can send the id of another job. Operations with a job's id that are more than
-    `CONTRADICTION` times those of its nodes, and of clients that may send them, are another's:
-    only as many as its nodes sent are the job's. Operations of nodes that far exceed those with
-    their job's id are the job's, too.
+    `CONTRADICTION` times the operations of its nodes, and of clients that may send them, are
+    another's: only as many as its nodes sent are the job's. Operations of nodes that far exceed the
+    operations with their job's id are the job's, too.
 
     Args:
         loads: counted by job (with its id), claim (with its id, which jobs of other owners on its
             nodes may have sent, too), process (with another id), host, node (of a job), new
             node (its operations until its first poll, or of nodes that may be the job's) or unclear
-            (clients that may send those of any job).
+            (clients that may send operations of any job).
         observed: intervals in which nodes were counted.
         unattributed: the principal of the operations of others.
         claim: the principal of claims that the job's own nodes do not prove, by the job's.
@@ -165,7 +165,7 @@ def _by_sender(processes: pl.DataFrame, senders: pl.DataFrame) -> pl.DataFrame:
 
     Exports count the operations of clients, job_stats count them again by process, often in shorter
     intervals and with the times of busy seconds. In each interval of the exports, the processes'
-    operations are those of the senders; what exceeds either remains.
+    operations are attributed to the senders; the excess of either remains.
 
     Args:
         processes: columns of `LOADS`.
@@ -256,11 +256,11 @@ def by_window(
 ) -> pl.DataFrame:
     """Estimate how much less others would have waited without each principal and each group.
 
-    The *excess* of a principal is its work above that of calm windows. If all excess of a slow
-    window arrives at once, the waiting is in proportion to its square. So without a group that
-    sent the share s of the excess, others would have waited ``1 - (1 - s)^2`` less. A group with
-    less than `PART_SHARE` has no impact, nor one whose owner has less than `CAUSE_SHARE`: it is not
-    known to be the cause.
+    The *excess* of a principal is its work above its level in calm windows. If all excess of a
+    slow window arrives together, the waiting is in proportion to its square. So without a group
+    that sent the share s of the excess, others would have waited ``1 - (1 - s)^2`` less. A group
+    with less than `PART_SHARE` has no impact, nor a group whose owner has less than `CAUSE_SHARE`:
+    it is not known to be the cause.
 
     Args:
         windows: columns of `WINDOWS`, of one server: slow windows and calm ones.
@@ -311,7 +311,7 @@ def _excesses(
 
 
 def _of_groups(slow: pl.DataFrame, kind: str, owner: str) -> pl.DataFrame:
-    """Return the impact of the groups of a kind; an owner's own waiting is none of it."""
+    """Return the impact of the groups of a kind; an owner's own waiting does not count."""
     parties = slow.with_columns(party=pl.coalesce(owner, "source", "principal"))
     is_proven = ~pl.col("is_claim").fill_null(value=False)
     own = parties.group_by("start", "party").agg(
@@ -376,8 +376,8 @@ def _shares(loads: pl.DataFrame) -> pl.DataFrame:
     """Return each principal's share of the load in each window.
 
     The load is the time of the operations if it is known for all, otherwise their number. Time
-    beyond `COSTLIEST` times that of the busiest principal's operations is blocked on locks: it is
-    no load.
+    beyond `COSTLIEST` times the mean of the busiest principal's operations is blocked on locks: it
+    is no load.
     """
     operations = pl.col("operations")
     mean_us = pl.col("time_us") / operations

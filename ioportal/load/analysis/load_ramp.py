@@ -98,7 +98,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Bin:
-    """Values in a range of the concurrency, [low, high); the last one includes `high`."""
+    """Values in a range of the concurrency, [low, high); the last bin includes `high`."""
 
     low: float
     high: float

@@ -77,7 +77,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
     """Queries of projects."""
 
     def visible_to(self, user: User | AnonymousUser) -> Self:
-        """Projects whose contact `user` may see: staff see all, others those of their groups."""
+        """Projects whose contact `user` may see: staff see all, others their groups' projects."""
         if user.is_staff:
             return self
         return self.filter(name__in=[group.name for group in user.groups.all()])

@@ -116,7 +116,7 @@ class IoTenMinutes(models.Model):
     source_job_id = models.IntegerField()
     kind = models.SmallIntegerField(choices=Principal)
     job_id = models.BigIntegerField()
-    basis = models.SmallIntegerField(choices=IoWindow.Basis)  # RESET if that of any interval is
+    basis = models.SmallIntegerField(choices=IoWindow.Basis)  # RESET if any interval has this basis
     metadata_operations = models.BigIntegerField()
 
     objects = WindowQuerySet.as_manager()

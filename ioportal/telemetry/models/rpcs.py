@@ -251,7 +251,7 @@ class JobGroup(models.Model):
     """A group of jobs with rows in `ImpactWindow`."""
 
     class Kind(models.IntegerChoices):
-        """The kind of group; its numbers are different from those of principals."""
+        """The kind of group; its numbers differ from the numbers of `Principal`."""
 
         USER = 11, "user"
         PROJECT = 12, "project"

@@ -23,7 +23,7 @@ class LogInAsPage:
     """Middleware: redirect htmx to the log-in after the end of a session.
 
     By itself, htmx would follow the redirect and insert the log-in into the page. The log-in leads
-    back to the page, not to a part of it.
+    back to the page, not to the requested part.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -131,7 +131,7 @@ class Table(Generic[Row]):
         title: label, and heading of a panel.
         columns: all columns; some are only on the page, others only in exports.
         rows: all rows.
-        exported: names of columns and rows of the exports, where they are not those of the page.
+        exported: names of columns and rows of the exports, if they differ from the page.
         most: rows on the page at most; 0: no limit.
         look_up: completes rows that are shown or exported, some at a time.
         about: text of a panel.
@@ -263,7 +263,7 @@ class Table(Generic[Row]):
         )
 
     def _rows(self, rows: Iterable[Row], shared: str) -> SafeString:
-        """Return rows; the first one begins with the `shared` cell, if given."""
+        """Return rows; the first row begins with the `shared` cell, if given."""
         first, *others = self._visible
         lines = (
             (
@@ -287,7 +287,7 @@ class Table(Generic[Row]):
 
 
 def by_position(*columns: Column[Any]) -> tuple[Column[Any], ...]:
-    """Return the columns of rows that are tuples: each without a value has that of its position."""
+    """Return columns of tuple rows; a column without a value shows the item at its position."""
     return tuple(
         column if column.value else replace(column, value=itemgetter(position))
         for position, column in enumerate(columns)

@@ -295,7 +295,7 @@ def _mix(
     Args:
         page: the page.
         name: name of the chart.
-        things: what is counted, in the plural.
+        things: name of the counted items, in the plural.
         about: explanation of the chart.
         mixes: counts by kind of each arm.
     """

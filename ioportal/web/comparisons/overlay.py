@@ -241,7 +241,7 @@ class OverlayPage:
 
     @cached_property
     def suggestions(self) -> list[tuple[Job, str]]:
-        """Jobs similar to the first job, latest first, with the URL that adds each of them."""
+        """Jobs similar to the first job, latest first, each with the URL that adds it."""
         if not self.jobs or len(self.jobs) == MOST_ARMS:
             return []
         similar = similar_jobs.for_job(self.jobs[0].job).values("pk")

@@ -205,7 +205,7 @@ class ComparisonPage:
 
     @property
     def _metrics(self) -> tuple[Metric, ...]:
-        """The metrics; of PanDA jobs also those of the batch jobs that ran them."""
+        """The metrics; for PanDA jobs also the metrics of the batch jobs that ran them."""
         return tuple(
             metric
             if self.kind.is_own(metric.name)
@@ -358,7 +358,7 @@ class ComparisonPage:
 
     @cached_property
     def lengths(self) -> tuple[float, ...]:
-        """Days of each arm until now; a period without a start or an end has that of all jobs."""
+        """Days of each arm until now; a missing start or end is taken from the span of all jobs."""
         span = self.span
         if span is None:
             return ()

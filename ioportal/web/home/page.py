@@ -167,7 +167,7 @@ class StaffHome:
     def _polled(
         self, title: str, kind: Coverage.Source, targets: list[Target], last: dict[int, datetime]
     ) -> SourceKind:
-        gaps = (target.poll_gap for target in targets)  # of files, which nobody sends
+        gaps = (target.poll_gap for target in targets)  # of files, which no agent sends
         longest = health.expected_within(self._agents, kind) or max(gaps, default=settings.POLL_GAP)
         return SourceKind(title, _by_name(targets, last), longest, is_polled=True)
 

@@ -40,7 +40,7 @@ def now(request: UserRequest) -> HttpResponseBase:
 @require_safe
 @exports.accept("csv", "json")
 def observed(request: UserRequest) -> HttpResponseBase:
-    """Show or export the slow servers under observation, or one of them."""
+    """Show or export the slow servers under observation, or a single server."""
     name = parameter(request, "server")
     listed = observations.current(request.user)
     if name:

@@ -381,7 +381,7 @@ class ImpactAnalysis:
 
     @cached_property
     def queues(self) -> list[QueueRow]:
-        """Queues of traced servers in which requests waited most; for users, those of their own."""
+        """Queues of traced servers in which requests waited most; users see only their own."""
         if self._result is None or self._result.queues.is_empty():
             return []
         queues, parts = (

@@ -122,7 +122,7 @@ class IncidentPage(_AnalysisPage):
 
     @property
     def comparisons(self) -> list[tuple[str, str]]:
-        """Labels and URLs of comparisons of jobs, with the incident as an arm of its own."""
+        """Labels and URLs of comparisons of jobs, with the incident as a separate arm."""
         start, end = self.incident.start, self.incident.end
         before, during, after = (
             urlencode({"start": first.isoformat(), "end": last.isoformat()})

@@ -68,7 +68,7 @@ def of_others(parts: pl.DataFrame, user: User) -> pl.DataFrame:
 
     Args:
         parts: with a column principal.
-        user: sees own jobs, and those of own projects.
+        user: sees own jobs, and jobs of own projects.
     """
     keys = [principal_key(name) for name in parts["principal"].unique()]
     visible = named(keys, user, BYS[0])
@@ -189,7 +189,7 @@ def _may_see(kind: str, key: str, user: User) -> bool:
 def _rounded(figures: dict[str, float | None], others: pl.DataFrame) -> dict[str, float | None]:
     """Return the figures of a queue as users see them, with two significant digits.
 
-    The group's own are shown as in its flags; those of all waiting if they reveal no single user.
+    The group's figures are shown as in its flags; totals only if they reveal no single user.
 
     Args:
         figures: `_FIGURES`.

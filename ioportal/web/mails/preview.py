@@ -152,7 +152,7 @@ class MailForm(forms.Form):
 class FollowUpPreview:
     """A follow-up of the mail about a case.
 
-    Without a mail to its owner, the time of the worst finding is taken for that of the mail.
+    Without a mail to its owner, the time of the worst finding is used as the time of the mail.
 
     Args:
         case: the case.

@@ -1,4 +1,4 @@
-"""Mails: all of them, and one of them as it is sent."""
+"""Mails: the list, a single mail as it is sent, and previews."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ioportal.web.common.requests import UserRequest
 
 _LISTED_DECISIONS = 40
-_ACTIONS = {  # of staff: what they do, and what is said then
+_ACTIONS = {  # of staff: function and message
     "send": (outbox.release, "The mail is in the outbox."),
     "discard": (outbox.discard, "The mail is discarded."),
 }

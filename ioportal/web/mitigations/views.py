@@ -74,7 +74,7 @@ def log_mitigation(request: UserRequest) -> HttpResponse:
 
 
 def _tell(request: UserRequest, form: MitigationForm, done: str) -> None:
-    """Show what was done, with a warning if no job is concerned."""
+    """Show a message about the action, with a warning if no job is concerned."""
     count, text = form.matched_jobs
     messages.add_message(request, messages.SUCCESS if count else messages.WARNING, f"{done} {text}")
 

@@ -98,7 +98,7 @@ _MANY_UNKNOWN = 0.1  # of a subject's jobs
 
 @dataclass(frozen=True)
 class Row:
-    """A subject in the table; of those that are not on the page, only rank and figures."""
+    """A subject in the table; only rank and figures if it is not on the page."""
 
     rank: int
     ranked: Ranked
@@ -213,7 +213,7 @@ class RankingPage(SelectedJobs):
         yield Column("node_hours", "Node-hours", "ranked__node_hours", "")
         yield Column("unknown_jobs", "Value unknown", "ranked__unknown", "", cell=_unknown)
         for number, measure in enumerate(choice.measures):
-            is_shown = choice.per or number  # the first one is the value if it is not a ratio
+            is_shown = choice.per or number  # without a ratio, the first is the value
             title = measure.title if is_shown else ""
             yield Column(measure.name, title, _figure(number), measure.unit)
 

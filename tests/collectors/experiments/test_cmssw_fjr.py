@@ -68,7 +68,7 @@ def test_a_report_with_counter_elements(report):
 def test_a_report_with_metrics(report):
     row, parsed = report("metrics.xml")
 
-    assert row["events"] == 1_234  # without those of the mixed pile-up
+    assert row["events"] == 1_234  # without events of the mixed pile-up
     assert row["labels"]["cache-hint"] == "lazy-download"
     assert row["counters"]["root/readv"] == pytest.approx(
         (25, 25, 304.25 * MIB, 22.0902, 0.0241101, 3.32576)

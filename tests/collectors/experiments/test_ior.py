@@ -77,7 +77,7 @@ def test_results_survive_noise_and_damaged_results_are_rejected(read):
         (42, "the result has fewer than 11 columns"),
     ]
     first, second, removal = (values(row, "metrics") for row in parsed.table.rows(named=True))
-    # A deadline ended the first one: IOR printed the bytes. Those of the second are rate x time.
+    # A deadline ended the first write: IOR printed its bytes. For the second, it is rate x time.
     assert (first["bytes"], second["bytes"]) == (68_719_476_736, 32 * 1024 * MIB)
     assert removal == {"total_s": 0.5}
 

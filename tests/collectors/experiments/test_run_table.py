@@ -1,4 +1,4 @@
-"""Tables of runs: labels, metrics in base units, and what is refused."""
+"""Tables of runs: labels, metrics in base units, and refused input."""
 
 import json
 from zoneinfo import ZoneInfo

@@ -13,7 +13,7 @@ SIZE = 32 * 1024**2
 def series(seed, *, persistent=0.0, hold_s=0.0, runs=250, gap_s=10.0):
     """Simulate bursts of one client per target, in turn; slow targets take 4 times as long.
 
-    A share of the targets is always slow; others become slow and stay so for `hold_s` on average.
+    A share of the targets is always slow; others become slow for `hold_s` on average.
     """
     rng = np.random.default_rng(seed)
     always = np.arange(TARGETS) < persistent * TARGETS

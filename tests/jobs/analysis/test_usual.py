@@ -39,7 +39,7 @@ def test_usual_values_match_numpy(per_node):
     ("jobs", "is_known"),
     [
         ([5, 5, 5, 5], True),
-        ([5, 5, 5], False),  # without those of one owner, two are left
+        ([5, 5, 5], False),  # without any one owner, two owners are left
         ([100, 4, 4, 1], False),  # without the largest, nine jobs
         ([50, 20, 10, 10], True),
         ([5, 100, 1, 1, 1], False),  # without the second, one has most of the rest

@@ -49,7 +49,7 @@ def daily(days, highest):
 
 
 def shared(load, power):
-    """Return the factor of a server that shares its power between requests: twice at half of it."""
+    """Return the factor of a server that shares its power between requests: 2 at half the power."""
     return 1 / (1 - load / power)
 
 
@@ -267,7 +267,7 @@ def test_delays_that_are_not_due_to_load_make_no_knee(cause):
         load[slow] = 3.6
         factor[slow] = free[slow] = 20
         restarts = [BEGIN + timedelta(minutes=int(day[0])) for day in slow]
-    else:  # a load of its own, so that its bins have no other windows
+    else:  # a distinct load, so that its bins have no other windows
         load[slow] = 3.6
         factor[slow] = 20
         free[slow] = shared(3.6, 8.0) if cause == "locks" else 5

@@ -332,7 +332,7 @@ def estimated(rpcs, *, is_timed):
 
 
 def spared(rpcs):
-    """Return how much longer others' requests took than those of the calm minute."""
+    """Return the extra time of others' requests, compared with the calm minute."""
     others = rpcs.filter(pl.col("principal") != "storm")
     usual = others.filter(pl.col("end") < START + timedelta(seconds=50))["total_us"].mean()
     return (others["total_us"] - usual).sum() / 1e6

@@ -94,7 +94,7 @@ def test_mails_do_not_quote_figures_known_for_one_user(case, fix):
 
 
 def test_a_joint_effect_names_the_other_mitigations(case, fix, as_staff):
-    """In mails, only those that all users may see."""
+    """Mails name only mitigations that all users may see."""
     other = log(title="Faster disks", started_at=CHANGED_AT + 2 * DAY, scope="user=alice")
     past_effects.measure_next(5)
     page = text_of(as_staff.get(f"/cases/{case.pk}/"))

@@ -1,4 +1,4 @@
-"""Triage of cases on pages, and what users see of it."""
+"""Triage of cases on pages, and its visibility to users."""
 
 import pytest
 from django.contrib.auth.models import User

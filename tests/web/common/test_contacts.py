@@ -75,7 +75,7 @@ def test_members_of_a_project_see_no_address_of_each_other(client, bob, pages, a
 def test_users_see_their_own_address(as_alice, pages, account):
     for page in set(pages) - {"/ranking/", "/ranking/?of=application", "/ranking/?of=job"}:
         assert MAIL in text_of(as_alice.get(page)), page
-        assert "Contact:" not in words_of(as_alice.get(page)), page  # she is not told to reach her
+        assert "Contact:" not in words_of(as_alice.get(page)), page  # not for herself
 
 
 def test_staff_and_members_of_a_project_see_its_contact(client, sam, alice, bob, pages):

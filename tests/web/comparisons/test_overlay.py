@@ -1,4 +1,4 @@
-"""Overlaid timelines of jobs; expected figures are those of `stories.heavy_job`."""
+"""Overlaid timelines of jobs; expected figures come from `stories.heavy_job`."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The mitigations of the demo are those of the simulator's story."""
+"""The mitigations of the demo match the simulator's story."""
 
 from urllib.parse import urlencode
 

@@ -140,7 +140,7 @@ def test_users_see_one_group_of_a_queue(queues, as_alice, as_staff):
 
 
 def test_a_part_of_others_that_is_a_single_user_is_hidden(queues, client):
-    """Her waiting is no harm of a user with less than half of her work: a sum of its own."""
+    """Alice does over twice the work of u1: her waiting is a separate sum, not harm by u1."""
     client.force_login(User.objects.create(username="u1"))
 
     about = json_of(queues(served.CROWDED, client, key="u1", format="json"))

@@ -17,7 +17,7 @@ HOURS = {"start": "2017-07-05T10:00Z", "end": "2017-07-05T13:00Z", "step": "hour
 
 @pytest.fixture
 def ramp(new_job, put_inside):
-    """A pilot of an hour on each of ten days, then three at once; each with 20 PanDA jobs."""
+    """A pilot of an hour on each of ten days, then three in parallel; each with 20 PanDA jobs."""
     for day in range(DAYS):
         for _ in range(1 if day < DAYS // 2 else 3):
             start = FIRST + timedelta(days=day)

@@ -1,4 +1,4 @@
-"""The crisis of the reports in minutes: twenty pilots storm, five later ones do a quarter of it.
+"""The crisis of the reports in minutes: a storm of 20 pilots, then 5 pilots at a quarter the rate.
 
 Counters only, by minute, as in `tests.untraced`.
 """
@@ -36,7 +36,7 @@ def ingest_later(logs):
 
 
 def repeat():
-    """Store pilots like those of the storm on the days before, and like later ones after it."""
+    """Repeat pilots of the storm on the days before it, and later pilots on the days after it."""
     repeat_jobs(PILOTS[:4], range(-7, 0))
     repeat_jobs(LATER[:4], range(1, 8))
 

@@ -1,4 +1,4 @@
-"""Mails about the queue of a traced server: what others waited in it, and who caused it."""
+"""Mails about the queue of a traced server: the waiting of others, and the cause."""
 
 import re
 

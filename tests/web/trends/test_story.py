@@ -83,7 +83,7 @@ def _loaded(folders, django_db_setup, django_db_blocker):
 
 
 def sufficient_reads(folder):
-    """Return the reads of the MDT without those that add no entry of an idle job."""
+    """Return the reads of the MDT, except reads that add no entry of an idle job."""
     reads, last = [], 0
     for path in sorted(folder.glob("job_stats/atlas2-MDT0000/*")):
         read_at = path.stat().st_mtime

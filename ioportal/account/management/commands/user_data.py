@@ -1,4 +1,4 @@
-"""What is held about a user, and its removal: ``manage.py user_data export|remove NAME``."""
+"""Export or remove the stored data of a user: ``manage.py user_data export|remove NAME``."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ class LookUps(Section):
         )
 
     def tables(self) -> dict[str, Table[Any]]:
-        """Return the tables; those of the first arm have all arms in their exports."""
+        """Return the tables; tables of the first arm have all arms in their exports."""
         if not self.first:
             return {}
         others: list[Column[dict[str, Any]]] = [

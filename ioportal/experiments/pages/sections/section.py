@@ -45,7 +45,7 @@ class Section(ABC):
         name: in addresses; as ids and names of CSS classes.
         title: heading.
         template: of the section; its context has `data` (the section) and `page`.
-        parameters: of the address, besides those of `choices`.
+        parameters: URL parameters other than the `choices`.
     """
 
     name: ClassVar[str]

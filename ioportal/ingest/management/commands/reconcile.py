@@ -25,7 +25,7 @@ _ISOLATE = "SELECT set_config('default_transaction_isolation', %s, false)"
 
 @contextmanager
 def snapshot() -> Iterator[None]:
-    """Let all statements of a transaction see what was committed before its first one."""
+    """Let all statements of a transaction see the data committed before its first statement."""
     with connection.cursor() as cursor:
         # The default of the next transaction: the level of a running one can no longer change.
         cursor.execute(_ISOLATE, ["repeatable read"])

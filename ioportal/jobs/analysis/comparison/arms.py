@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Floats: TypeAlias = npt.NDArray[np.float64]
     Ints: TypeAlias = npt.NDArray[np.integer[Any]]
 
-_WEIGHT_STEP = 2.0**-32  # weights are multiples of it: sums of two million weights are exact
+_WEIGHT_STEP = 2.0**-32  # it divides all weights: sums of two million weights are exact
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def correlation(series: Sequence[tuple[Ints, Floats]]) -> float:
         products += float((each[1:] * each[:-1])[is_next].sum())
     if not pairs or not squares:
         return 0.0
-    # Of a series without gaps, the number of pairs is less than that of days by one.
+    # A series without gaps has one pair fewer than days.
     usual_pairs = days - len(residuals)
     observed = products / squares * usual_pairs / pairs
     mean_days = days / len(residuals)
@@ -60,7 +60,7 @@ def correlation(series: Sequence[tuple[Ints, Floats]]) -> float:
 
 
 def independent_days(days: float, rho: float) -> float:
-    """Return how many independent days have a mean as certain as that of some correlated days.
+    """Return how many independent days give a mean as certain as some correlated days.
 
     Args:
         days: number of days, at least 1.

@@ -129,7 +129,7 @@ class Effect:
         return Outcome.UNKNOWN if self.is_open else Outcome.NOT_DETECTED
 
     def with_margin(self, margin: float) -> Effect:
-        """Return the effect with another margin: it decides only what is equivalent."""
+        """Return the effect with another margin: it affects only equivalence."""
         if self.low is None or self.high is None:
             return replace(self, margin=margin)
         is_within = self.scale is Scale.RATIO and 1 - margin <= self.low and self.high <= 1 + margin

@@ -1,4 +1,4 @@
-"""The demand on a metadata server: what each sender asked for, in steps of equal width."""
+"""The demand on a metadata server: the requests of each sender, in steps of equal width."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REQUESTS = {  # of one server; at most one row of a sender in a step
     "work_us": pl.Float64(),  # their time on an idle server
     "service_us": pl.Float64(),  # time in handlers
     "took_us": pl.Float64(),  # arrival to end
-    "counted": pl.Float64(),  # share of requests of users: nobody waits for the others
+    "counted": pl.Float64(),  # share of requests of users: no user waits for the others
     "clients": pl.Float64(),  # that sent them
 }
 BLOCKED_TIMES = 10.0  # slower than the busiest: service time beyond is blocked on locks

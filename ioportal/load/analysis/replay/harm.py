@@ -27,10 +27,10 @@ STEADY_TIMES = 1.5  # work / that before the queue: a sender or group with less 
 MOST_ADDED = 0.5  # of the work that all senders add: a group that adds as much has begun,
 MORE_TIMES = 1.2  # if its share of it is larger than its usual share
 BEFORE_S = 60.0  # without a queue
-SILENT_S = 5.0  # without requests, before a queue: the server served nobody
+SILENT_S = 5.0  # without requests, before a queue: the server served none
 OPEN_SHARE = 0.1  # of the length of a queue: it has drained if more is known after its end
 OPEN_S = 2.0  # and at least this long
-YOUNG_S = 90.0  # age at which a queue is judged although it has not drained
+YOUNG_S = 90.0  # age at which a queue is evaluated although it has not drained
 MOST_UNTRACED = 0.1  # of a queue: with more, harm is an estimate
 CALM_STEPS_S = 60.0  # length of a part without a queue
 _LEAST_S = 1e-9  # of work
@@ -97,7 +97,7 @@ class Harm:
         spared_s: waiting that others would have been spared.
         counted_share: the part of it that is of users' requests.
         work_s: work of the group in the whole queue.
-        all_work_s: that of all.
+        all_work_s: work of all senders in the whole queue.
         others_s: time of others' requests at the server.
         others_usual_s: the same on an idle server.
         curves: the whole queue by step.
@@ -167,14 +167,15 @@ def by_queue(
 ) -> Iterator[tuple[Queue, list[Harm]]]:
     """Yield each queue with the harm of groups in it.
 
-    The demand is served with all senders and without each group. The share of others' waiting that
-    they are spared is that of the replay; their waiting is the measured one. Others are all senders
-    but the group's own, and those of owners with more than `BUSIER_TIMES` its work: their waiting
-    is their own doing. A group with less than `MIN_WORK` of a queue's work, or that would spare
-    others less than `MIN_SPARED` of their waiting, is a bystander. Of several groups that each
+    The demand is served with all senders and without each group. The replay gives the share of
+    others' waiting that they are spared; their waiting itself is measured. Others are all senders
+    except the group's own, and except senders of owners with more than `BUSIER_TIMES` its work, who
+    cause their own waiting. A group with less than `MIN_WORK` of a queue's work, or that would
+    spare others less than `MIN_SPARED` of their waiting, is a bystander. If several groups each
     block the server, removing one spares little: the harm is at least what the group alone adds to
-    the waiting of those that do not. A group that works as before a queue is a bystander if there
-    is no queue without those senders that do not, or if the server served nobody before the queue.
+    the waiting of senders outside such groups. A group that works as before a queue is a bystander
+    if there is no queue without the senders that work more than before, or if the server served no
+    request before the queue.
 
     Args:
         demand: the demand of a server.
@@ -220,7 +221,7 @@ class _Before:
 
     Args:
         work_s: of each sender, in a time as long as the queue and the silence before it.
-        was_silent: whether the server served nobody just before the queue.
+        was_silent: whether the server was idle just before the queue.
     """
 
     work_s: Floats
@@ -259,7 +260,7 @@ def _is_steady(work_s: Floats, usual_s: Floats, of_sender: Floats, before_s: Flo
 
 
 def _heavy(members: Bools, work_s: Floats) -> Bools:
-    """Return the senders of large groups; a wide group counts only with much work of its own.
+    """Return the senders of large groups; a wide group needs much work outside narrower groups.
 
     Args:
         members: of each large group; shape (groups, senders).

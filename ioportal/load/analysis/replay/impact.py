@@ -29,7 +29,7 @@ DEFINITION = (
 # Of the interval in texts: most accused groups of simulated sets are in it (docs/performance.md).
 PRECISION = 2.0
 PRINCIPAL = "principal"  # the kind of a single job, process or host
-MIN_MINUTE_SHARE = 0.05  # of the work of a minute: groups with less are not judged
+MIN_MINUTE_SHARE = 0.05  # of the work of a minute: groups with less are not evaluated
 IMPACTS = {  # in microseconds
     "kind": pl.String(),
     "key": pl.String(),

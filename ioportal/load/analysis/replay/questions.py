@@ -1,4 +1,4 @@
-"""What is asked of the groups in a queue: served with and without them."""
+"""Questions about the groups in a queue: the queue is served with and without them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 MIN_SPARED = 0.2  # of others' waiting
 BUSIER_TIMES = 2.0  # work of another owner / of a group: with more, its waiting is its own doing
 MOST_STEADY = 0.2  # of the waiting: without the senders that are not steady, there is no queue
-DRAINED = 0.5  # work left, in that of a step: a new queue begins
+DRAINED = 0.5  # backlog / capacity of a step: above it, a new queue begins
 
 
 class Groups(NamedTuple):
-    """The large groups of a queue; columns: its active senders, or sums of them.
+    """The large groups of a queue; columns: its active senders, or sums of senders.
 
     Args:
         members: the senders of each group.
-        others: those whose waiting counts for it.
-        calm: those of no large group; shape (senders,).
-        steady: those that work as before the queue; shape (senders,).
+        others: the senders whose waiting counts for each group.
+        calm: senders in no large group; shape (senders,).
+        steady: senders that work as before the queue; shape (senders,).
     """
 
     members: Bools
@@ -35,7 +35,9 @@ class Groups(NamedTuple):
 
 
 def alike_of(groups: Groups, limit: Floats) -> tuple[Ints, Ints]:
-    """Return the first of the senders that no question tells apart, and where each sender is.
+    """Return the first of each set of equivalent senders, and the set of each sender.
+
+    No question distinguishes the senders of a set.
 
     Args:
         groups: the large groups; columns: senders.
@@ -106,7 +108,7 @@ def questions_of(
         capacity_s: work of the server in a step.
         width_s: width of a step.
         is_steady: whether each group works as much as before the queue.
-        was_silent: whether the server served nobody before the queue.
+        was_silent: whether the server was idle before the queue.
     """
     members, others, calm, steady = groups
     everyone = np.ones((1, len(calm)), dtype=bool)

@@ -113,7 +113,7 @@ def at_capacity(demand: Demand, capacity_s: float) -> Demand:
 
 
 def _shown(served_s: Floats, is_queue: Bools, capacity_s: float) -> Iterator[int]:
-    """Yield the steps of queues that are typical of them, if the server is busy in them."""
+    """Yield the typical steps of each queue, if the server is busy in them."""
     edges = np.flatnonzero(np.diff(np.pad(is_queue.astype(int), 1)))
     for first, end in edges.reshape(-1, 2).tolist():
         inside = np.arange(first + 1, end - 1)
@@ -169,8 +169,8 @@ def wished(demand: Demand, capacity_s: float) -> Flow:
 
     A sender with as many requests at a full server as its clients may send waits for answers: its
     arrivals show the pace of the server. The arrivals of such a spell move to its beginning: at the
-    rate of the sender before it, or all at once. The limit of a client is that of the busiest
-    senders of full steps.
+    rate of the sender before it, or all in the first step. The limit of a client is taken from the
+    busiest senders of full steps.
     """
     work_s = demand.work_s.copy()
     limit = np.full(len(demand.senders), np.inf)
@@ -195,7 +195,7 @@ def wished(demand: Demand, capacity_s: float) -> Flow:
 
 
 def _sooner(work_s: Floats, calm_s: Floats) -> Floats:
-    """Return the work of a spell as it was wished: at the rate before it, or at once.
+    """Return the work of a spell as it was wished: at the rate before it, or in its first step.
 
     Args:
         work_s: work of the spell, by step.
@@ -225,8 +225,8 @@ def waiting(
         present: senders of each scenario; shape (scenarios, senders).
 
     Yields:
-        Waiting in units of a step, shape (scenarios, senders), and that of a single request, shape
-        (scenarios,).
+        Waiting in units of a step, shape (scenarios, senders), and the waiting of a single request,
+        shape (scenarios,).
     """
     most_s = flow.limit * request_s
     pending = np.zeros(present.shape)

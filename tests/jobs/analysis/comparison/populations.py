@@ -11,7 +11,7 @@ def skewed(rng, level):
 
 
 def tied(rng, level):
-    """Return few different values; the median lies between two of them."""
+    """Return few distinct values; the median lies between two neighbouring values."""
     return np.round(np.exp(1.7 + level + rng.normal(0, 0.8, level.size))) + 1
 
 

@@ -182,7 +182,7 @@ def test_whoever_grows_is_the_cause_and_not_whoever_is_steady():
 
 
 def test_nobody_causes_the_queue_after_a_time_without_service():
-    """All requests of 20 s were held, and arrive at once."""
+    """All requests of 20 s were held, and arrive within a second."""
     rates = (200, 1_000, 2_000)
     parts = [
         *((rate, 0, 60) for rate in rates),
