@@ -219,7 +219,7 @@ def waiting(
     """Yield the waiting of the requests that a server serves in each step, and of a single request.
 
     Args:
-        flow: the demand; work in a step of one second.
+        flow: the demand; work by step.
         request_s: work of a request of each sender.
         capacity_s: work of the server in a step.
         present: senders of each scenario; shape (scenarios, senders).
