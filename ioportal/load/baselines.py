@@ -195,29 +195,34 @@ def _traced_servers(server_ids: Collection[int], start: datetime, end: datetime)
     return traced.values_list("source_id").annotate(Min("start"))
 
 
-def _compute(new_period: BaselinePeriod) -> list[_Kind]:
-    """Compute the baselines of a period, and store them unless data changed meanwhile."""
-    period = _stored_period(new_period)
+def _compute(period: BaselinePeriod) -> list[_Kind]:
+    """Compute the baselines of a period.
+
+    They are stored unless data changed meanwhile, or a roll-up runs: pages do not wait for it.
+    """
+    stored = _stored_period(period)
     kinds = _medians(period, slow=())
     if slow := _slow_intervals(period, kinds):
         kinds = _medians(period, slow)
-    with transaction.atomic():
-        locked = BaselinePeriod.objects.select_for_update().filter(pk=period.pk).first()
-        if locked and not locked.computed_at:
-            rows = (Baseline(period=locked, **kind._asdict()) for kind in kinds)
-            Baseline.objects.bulk_create(rows)
-            locked.computed_at = datetime.now(UTC)
-            locked.save(update_fields=["computed_at"])
+    if stored:
+        with transaction.atomic():
+            locked = BaselinePeriod.objects.select_for_update().filter(pk=stored.pk).first()
+            if locked and not locked.computed_at:
+                rows = (Baseline(period=locked, **kind._asdict()) for kind in kinds)
+                Baseline.objects.bulk_create(rows)
+                locked.computed_at = datetime.now(UTC)
+                locked.save(update_fields=["computed_at"])
     return kinds
 
 
 @transaction.atomic
-def _stored_period(period: BaselinePeriod) -> BaselinePeriod:
-    """Store a period before its computation.
+def _stored_period(period: BaselinePeriod) -> BaselinePeriod | None:
+    """Store a period before its computation; None: a roll-up runs.
 
     A later change of its totals deletes it; the lock excludes a change at the same time.
     """
-    rollups.lock()
+    if not rollups.try_lock():
+        return None
     stored, _ = BaselinePeriod.objects.get_or_create(
         server_id=period.server_id,
         end=period.end,

@@ -18,7 +18,7 @@ from django.db.models import Max, Min
 from psycopg import sql
 
 from collectors.tables import COUNTED
-from ioportal.core.postgres.advisory_locks import Lock, hold
+from ioportal.core.postgres.advisory_locks import Lock, hold, try_hold
 from ioportal.telemetry import buckets, levels, planner, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (
@@ -231,6 +231,11 @@ def roll_up(limit: int = 500) -> int:
 def lock() -> None:
     """Exclude other roll-ups until the transaction ends."""
     hold(Lock.ROLL_UP)
+
+
+def try_lock() -> bool:
+    """Exclude other roll-ups until the transaction ends; return whether none is running."""
+    return try_hold(Lock.ROLL_UP)
 
 
 def pending_since(level: Level) -> datetime | None:

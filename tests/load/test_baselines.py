@@ -1,13 +1,17 @@
 """Baselines: medians of calm windows, independent of incidents, stored for a day."""
 
+import os
 from datetime import timedelta
 
 import numpy as np
+import psycopg
 import pytest
 from django.db import connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from psycopg.conninfo import make_conninfo
 
+from ioportal.core.postgres.advisory_locks import Lock
 from ioportal.load import baselines
 from ioportal.load.models import Baseline
 from ioportal.site.models import Server, Service
@@ -108,6 +112,19 @@ def test_baselines_are_stored_for_a_day(total, usual):
     assert usual(NOON + timedelta(hours=23)) == {ENQUEUE: 70}
     assert usual(NOON + timedelta(hours=24)) == {ENQUEUE: 100}
     assert usual(NOON + timedelta(hours=1)) == {ENQUEUE: 70}
+
+
+def test_a_page_does_not_wait_for_a_roll_up(total, usual):
+    total(*calm(10_000))
+
+    url = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
+    with psycopg.connect(url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [Lock.ROLL_UP])
+        assert usual() == {ENQUEUE: 100}
+        assert not Baseline.objects.exists()
+
+    assert usual() == {ENQUEUE: 100}
+    assert Baseline.objects.exists()
 
 
 def test_a_period_of_too_few_windows_is_not_valid_for_a_day(total, usual):

@@ -36,6 +36,14 @@ def hold(lock: Lock) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [lock])
 
 
+def try_hold(lock: Lock) -> bool:
+    """Hold a lock as `hold` does if no other transaction holds it; return whether it is held."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [lock])
+        (is_held,) = cursor.fetchone()
+    return bool(is_held)
+
+
 def hold_soon(lock: Lock) -> None:
     """Hold a lock as `hold` does, within a time that a person waits for a page.
 
