@@ -132,12 +132,6 @@ def _nearest(chosen: Ints, length: int) -> Ints:
     return nearest
 
 
-def _runs(is_in: Bools) -> list[tuple[int, int]]:
-    """Return the runs of steps that are in: [first, end)."""
-    edges = np.flatnonzero(np.diff(np.pad(is_in.astype(np.int8), 1)))
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
-
-
 def _is_slow(demand: Demand, served_s: Floats) -> Bools:
     """Return the steps in which requests wait."""
     is_slow: Bools = demand.flight.sum(axis=1) > SLOW_TIMES * served_s
