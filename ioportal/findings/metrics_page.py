@@ -302,9 +302,9 @@ same rule.
 
 1. *Demand*: requests by second of arrival and sender. Their work is their usual time. Demand is
    known around seconds in which requests waited longer in the queue than in the handler.
-2. *Capacity*: the mean work in a second inside the queues of the day before the end of a queue. Of
-   these seconds only the typical ones count: those within {TYPICAL:.0%} of each other that did most
-   of the work. Without a baseline the capacity is unknown. If a busy queue does more, or up to
+2. *Capacity*: the median work in a second inside the queues of the day before the end of a queue.
+   Of these seconds only the typical ones count: those within {TYPICAL:.0%} of each other that did
+   most of the work. Without a baseline the capacity is unknown. If a busy queue does more, or up to
    {TYPICAL:.0%} less, its work is scaled to the capacity, because usual times do not fit every mix
    of requests. Differences up to {CHANCE:.0%} are left.
 3. *Held requests*: clients limit their requests in flight. At the limit they send the next request

@@ -260,7 +260,7 @@ def test_a_storm_under_many_process_names_blames_no_job(logs, ingest):
 @pytest.mark.usefixtures("baseline")
 def test_a_trace_replaces_the_estimate(traced):
     estimated = starts(is_estimated=True)
-    within = traced(total_us=2_000_000)
+    within = traced()
 
     assert within < estimated
     assert starts(is_estimated=False) == within

@@ -32,7 +32,7 @@ OPEN_SHARE = 0.1  # of the length of a queue: it has drained if more is known af
 OPEN_S = 2.0  # and at least this long
 YOUNG_S = 90.0  # age at which a queue is evaluated although it has not drained
 MOST_UNTRACED = 0.1  # of a queue: with more, harm is an estimate
-CALM_STEPS_S = 60.0  # length of a part without a queue
+CALM_STEPS_S = 60.0  # length of a part without a queue; the rest joins the part before
 _LEAST_S = 1e-9  # of work
 MOST_SCALE = 2.0  # measured waiting / replayed waiting
 
@@ -137,10 +137,8 @@ def queues(flow: Flow, capacity_s: float, width_s: float) -> list[Queue]:
         if is_queue[first]:
             found.append(Queue(first, end, has_backlog=True))
         else:
-            found += [
-                Queue(begin, min(begin + longest, end), has_backlog=False)
-                for begin in range(first, end, longest)
-            ]
+            bounds = [*range(first, max(end - longest // 2, first + 1), longest), end]
+            found += [Queue(*part, has_backlog=False) for part in pairwise(bounds)]
     return found
 
 

@@ -6,6 +6,7 @@ requests at the server than its clients allow; the rest of its demand waits at i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ _FEWEST_STEPS = 3
 CHANCE = 0.03  # of the work of a busy step
 TYPICAL = 0.15  # difference from the capacity of the steps inside queues, relative
 _QUANTILE = 1.96  # of 95 % intervals
+_MEDIAN = math.sqrt(math.pi / 2)  # error of a median / that of a mean
 _LIMIT_PERCENTILE = 90
 _LARGE_SHARE = 0.1  # of the capacity: work of a sender that shows the limit
 _FEWEST_FLIGHT = 1.0  # requests of a client
@@ -62,7 +64,7 @@ class Plateau:
 def plateau(demand: Demand) -> Plateau | None:
     """Return the capacity that a demand shows; None: in too few steps, or they contradict.
 
-    It is the mean work of the steps inside queues, from the second to the last but one, that are
+    It is the median work of the steps inside queues, from the second to the last but one, that are
     `TYPICAL`: those with most of the work. A server that is blocked does less, and requests that
     are cheaper than usual look like more.
     """
@@ -72,8 +74,8 @@ def plateau(demand: Demand) -> Plateau | None:
     if len(shown) < _FEWEST_STEPS or 2 * served_s[shown].sum() < served_s[inside].sum():
         return None
     typical = served_s[shown]
-    value = float(typical.mean())
-    error = _QUANTILE * float(typical.std()) / np.sqrt(len(typical))
+    value = float(np.median(typical))
+    error = _QUANTILE * _MEDIAN * float(typical.std()) / math.sqrt(len(typical))
     request_s = float(demand.served_s[shown].sum() / demand.ended[shown].sum())
     return Plateau(value, value - error, value + error, len(shown), request_s)
 
@@ -114,7 +116,7 @@ def at_capacity(demand: Demand, capacity_s: float) -> Demand:
 
 def _shown(served_s: Floats, is_queue: Bools, capacity_s: float) -> Iterator[int]:
     """Yield the typical steps of each queue, if the server is busy in them."""
-    edges = np.flatnonzero(np.diff(np.pad(is_queue.astype(int), 1)))
+    edges = np.flatnonzero(np.diff(np.pad(is_queue.astype(np.int8), 1)))
     for first, end in edges.reshape(-1, 2).tolist():
         inside = np.arange(first + 1, end - 1)
         typical = np.sort(inside[_typical(served_s[inside])])
@@ -237,7 +239,7 @@ def waiting(
         pending = np.maximum(pending - served, 0)
         left = np.minimum(pending, most_s).sum(axis=1) / capacity_s
         below = np.minimum(load, _MOST_LOAD)
-        calm = np.where(is_full, 0, below / (1 - below) * mean_s / capacity_s)
+        calm = below / (1 - below) * mean_s / capacity_s
         of_each = np.maximum((before + left) / 2, calm)
         yield served / request_s * of_each[:, None], of_each
         before = left
