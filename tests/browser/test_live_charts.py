@@ -27,7 +27,9 @@ SWATCHES = """() => Object.fromEntries(
     )
 )"""
 REFRESH = """() => {
-    document.querySelector("[data-live-status]").dataset.liveEvery = 3600;
+    const status = document.querySelector("[data-live-status]");
+    status.dataset.liveEvery = 3600;
+    status.textContent = "";
     document.dispatchEvent(new Event("visibilitychange"));
 }"""
 
