@@ -3,13 +3,27 @@
 TOLERANCE = 0.05
 
 
-def impact_s(rows):
-    """Return the impact of a group."""
-    first = next(n for n, row in enumerate(rows) if row["group_work_s"] > 0)
-    senders = ["blocking", "group", "rest", "others"]
-    all_s, with_s, without_s = (sum(waits(rows, senders[n:])[first:]) for n in range(3))
-    measured_s = sum(row["measured_wait_s"] for row in rows[first:])
-    return (with_s - without_s) * min(measured_s / all_s, 2)
+_SENDERS = ["blocking", "group", "rest", "others"]
+
+
+def extra_wait_s(rows):
+    """Return the extra wait of others because of a group."""
+    with_s, without_s = (_waiting_s(rows, _SENDERS[n:]) for n in (1, 2))
+    return (with_s - without_s) * scale(rows)
+
+
+def scale(rows):
+    """Return measured waiting / replayed waiting of others."""
+    measured_s = sum(row["measured_wait_s"] for row in rows[_first(rows) :])
+    return min(measured_s / _waiting_s(rows, _SENDERS), 2)
+
+
+def _first(rows):
+    return next(n for n, row in enumerate(rows) if row["group_work_s"] > 0)
+
+
+def _waiting_s(rows, present):
+    return sum(waits(rows, present)[_first(rows) :])
 
 
 def waits(rows, present):

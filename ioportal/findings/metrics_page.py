@@ -24,6 +24,7 @@ from ioportal.load.analysis.replay.harm import (
     MIN_WORK,
     MORE_TIMES,
     MOST_ADDED,
+    MOST_SCALE,
     MOST_UNTRACED,
     OPEN_S,
     OPEN_SHARE,
@@ -360,7 +361,8 @@ arrived.
 | `capacity_s` | work that the server does |
 | `measured_wait_s` | measured waiting of others' requests that arrived |
 | `wait_s`, `wait_without_s` | waiting of one request with and without the group, for the chart |
-| `spared_s` | its part of the impact |
+| `impact_s` | its part of the impact: of users' requests |
+| `outside_s` | the same of pings, daemons and requests without a job id |
 
 1. For each row: *pending* = left in the row before (0 in the first) + `group_work_s` +
    `rest_work_s` + `others_work_s` + `blocking_work_s`. *Served* = `capacity_s` / pending, at most
@@ -372,10 +374,10 @@ arrived.
    `others_work_s` / the sum of `others_requests`, both of all rows).
 5. Sum it from the first row with `group_work_s` above 0 on: *all*. Repeat steps 1 to 5 without
    `blocking_work_s`: *with*. Repeat them without `blocking_work_s` and `group_work_s`: *without*.
-6. Impact = (with - without) x *scale*. *Scale* is the sum of `measured_wait_s` from that row on /
-   all, at most 2. In the JSON, `impact_s` is the part of users' requests, `outside_s` that of
-   pings, daemons and requests without a job id. Their sum differs from this by less than 5 %,
-   unless senders reach their limits of requests in flight, which the CSV does not have, or the
+6. Extra wait = (with - without) x *scale*. *Scale* is the sum of `measured_wait_s` from that row on
+   / all, at most {MOST_SCALE:g}. Both the page and the JSON give it.
+7. Impact = extra wait x `users_share` of the JSON: of others' waiting, the part of users' requests.
+   The rest is `outside_s`. The sums of both columns differ from this by less than 5 %, unless senders reach their limits of requests in flight, which the CSV does not have, or the
    queue lasts a few seconds: in a simulated set, a quarter of the queues differed by more than a
    factor of two, the worst by 14. Waiting without a backlog is in the impact only.
 

@@ -34,11 +34,15 @@ class GroupSeconds(NamedTuple):
 
     Args:
         alone: whether it is what the group alone adds to the waiting of the calm senders.
+        scale: measured waiting / replayed waiting of others.
+        users_share: the part of others' waiting that is of users' requests.
         members: its principals.
         seconds: columns of `load.analysis.replay.seconds.SECONDS`.
     """
 
     alone: bool
+    scale: float
+    users_share: float
     members: list[str]
     seconds: pl.DataFrame
 
@@ -140,6 +144,8 @@ def _queue(again: Served, part: QueueHarms) -> Queue:
         {
             (kind, key): GroupSeconds(
                 harm.curves.alone,
+                harm.scale,
+                harm.counted_share,
                 of_sender.filter(pl.col(kind) == key)[PRINCIPAL].to_list(),
                 by_second(requested, harm, again.capacity.value),
             )

@@ -13,7 +13,7 @@ from ioportal.core.charts.palette import REST
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange, moment
 from ioportal.core.timelines import Steps
-from ioportal.jobs.analysis.populations import coarsened, hidden_sums
+from ioportal.jobs.analysis.populations import coarse, coarsened, hidden_sums
 from ioportal.load import queue_links, queue_users, replays
 from ioportal.load.analysis.replay import harm
 from ioportal.load.analysis.replay.impact import DEFINITION
@@ -115,6 +115,13 @@ class QueuePage:
     def alone(self) -> bool:
         """Whether impact is what the group alone adds, because others block the server, too."""
         return self._selected.alone
+
+    @property
+    def scale(self) -> float | None:
+        """Measured waiting / waiting by the replay, of others; None: not visible."""
+        if self._user.is_staff:
+            return self._selected.scale
+        return None if self.hides_seconds else coarse(self._selected.scale)
 
     @property
     def source(self) -> str:
@@ -240,6 +247,10 @@ class QueuePage:
             "impact": self.source,
             "impact_is": "alone" if self.alone else "without",
             "is_evaluated": not self.is_open,
+            "scale": self.scale,
+            "users_share": self._selected.users_share
+            if self._user.is_staff
+            else coarse(self._selected.users_share),
             "capacity_s": self.capacity.value,
             "capacity_low_s": self.capacity.low,
             "capacity_high_s": self.capacity.high,

@@ -75,8 +75,11 @@ def test_impact_can_be_computed_by_hand_from_the_export_of_a_queue(queues, storm
         {name: float(value) for name, value in row.items() if name != "start"}
         for row in csv_of(queues(storm, format="csv"))
     ]
-    assert by_hand.impact_s(rows) == pytest.approx(expected, rel=by_hand.TOLERANCE)
-    assert sum(row["spared_s"] for row in about["rows"]) == pytest.approx(expected)
+    assert by_hand.extra_wait_s(rows) == pytest.approx(expected, rel=by_hand.TOLERANCE)
+    for name in ("impact_s", "outside_s"):
+        assert sum(row[name] for row in about["rows"]) == pytest.approx(about[name])
+    assert about["users_share"] * expected == pytest.approx(about["impact_s"])
+    assert by_hand.scale(rows) == pytest.approx(about["scale"], rel=by_hand.TOLERANCE)
 
 
 def test_a_queue_is_found_in_a_range_that_begins_before_the_first_trace(queues):

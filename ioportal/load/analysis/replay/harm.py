@@ -96,6 +96,7 @@ class Harm:
         queue: the queue, from the group's first work.
         spared_s: waiting that others would have been spared.
         counted_share: the part of it that is of users' requests.
+        scale: measured waiting / replayed waiting of the others, at most `MOST_SCALE`.
         work_s: work of the group in the whole queue.
         all_work_s: work of all senders in the whole queue.
         others_s: time of others' requests at the server.
@@ -107,6 +108,7 @@ class Harm:
     queue: Queue
     spared_s: Floats
     counted_share: float
+    scale: float
     work_s: float
     all_work_s: float
     others_s: Floats
@@ -347,6 +349,7 @@ def _of_queue(
                 Queue(queue.first + since, queue.end, queue.has_backlog),
                 spared_s,
                 float(counted_s[since:, who].sum() / took_s.sum()),
+                asked.scale(took_s, since, most),
                 part.work_s[:, mine].sum(),
                 part.work_s.sum(),
                 (took_s + idle_s[since:, who]).sum(axis=1),

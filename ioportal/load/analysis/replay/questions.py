@@ -84,9 +84,13 @@ class Question(NamedTuple):
         spared_s = with_s - without_s
         if spared_s <= 0 or spared_s < MIN_SPARED * with_s or not waited_s.any():
             return np.zeros_like(waited_s)
-        scale = min(waited_s.sum() / self.all_s[since:].sum(), most)
-        part: float = spared_s * scale / waited_s.sum()
+        part: float = spared_s * self.scale(waited_s, since, most) / waited_s.sum()
         return part * waited_s
+
+    def scale(self, waited_s: Floats, since: int, most: float) -> float:
+        """Return measured waiting / replayed waiting of the others; arguments: see `spared_s`."""
+        ratio: float = waited_s.sum() / self.all_s[since:].sum()
+        return min(ratio, most)
 
 
 def questions_of(

@@ -28,7 +28,8 @@ SECONDS = {  # by second; work: usual time of requests
     "measured_wait_s": pl.Float64(),  # of others' requests that arrived
     "wait_s": pl.Float64(),  # of one request, by the replay, with the group
     "wait_without_s": pl.Float64(),  # without it
-    "spared_s": pl.Float64(),  # of others' waiting: the harm
+    "impact_s": pl.Float64(),  # of others' waiting: the harm, of users' requests
+    "outside_s": pl.Float64(),  # the same of requests that are of no user
 }
 
 
@@ -43,6 +44,7 @@ def by_second(demand: Demand, harm: Harm, capacity_s: float) -> pl.DataFrame:
     curves = harm.curves
     steps = range(curves.queue.first, curves.queue.end)
     work = dict(zip(("group", "rest", "others", "blocking"), curves.arriving_s.T, strict=True))
+    spared_s = np.concatenate([np.zeros(curves.since), harm.spared_s])
     columns: dict[str, Any] = {
         "start": [time_of(demand, step) for step in steps],
         **{f"{who}_work_s": amounts for who, amounts in work.items()},
@@ -52,7 +54,8 @@ def by_second(demand: Demand, harm: Harm, capacity_s: float) -> pl.DataFrame:
         "measured_wait_s": curves.measured_s,
         "wait_s": curves.one_s[0],
         "wait_without_s": curves.one_s[1],
-        "spared_s": np.concatenate([np.zeros(curves.since), harm.spared_s]),
+        "impact_s": spared_s * harm.counted_share,
+        "outside_s": spared_s * (1 - harm.counted_share),
     }
     return pl.DataFrame({name: columns[name] for name in SECONDS}, SECONDS)
 
