@@ -29,6 +29,7 @@ class Load:
         sent_s: seconds in which it sent at this rate; 0: all the time.
         counted: what the rate counts.
         capacity: requests a second that the server can serve; None: unknown.
+        capacity_origin: how this is known.
         at_once: how many of the jobs ran at the same time.
         goal: what solves it, with the threshold as ``{}``; "": the measure beyond the threshold.
     """
@@ -45,6 +46,7 @@ class Load:
     sent_s: int = 0
     counted: str = "metadata operations"
     capacity: float | None = None
+    capacity_origin: str = ""
     at_once: int = 1
     goal: str = ""
 
@@ -84,7 +86,8 @@ def _slow_down(load: Load, share: float) -> str:
     )
     limit = _harmless_rate(load)
     if limit and load.rate and load.rate > limit:
-        capacity = f"{coarse(load.capacity or 0):,.0f} a second"
+        origin = f", {load.capacity_origin}" if load.capacity_origin else ""
+        capacity = f"{coarse(load.capacity or 0):,.0f} a second{origin}"
         while_s = f" a second (in the {load.sent_s:,} s in which they arrived)"
         sent = while_s if load.sent_s else ""
         change = (

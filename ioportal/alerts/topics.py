@@ -121,6 +121,7 @@ class Topic:
         """The load of the worst flag's jobs on the server, as far as it is known."""
         flag, harm, rule = self._worst, self._harm, self._worst.definition
         threshold = rule.thresholds[self._number] if rule else None
+        known = self._capacity
         return Load(
             self._measure_title,
             self._in_words(flag),
@@ -133,7 +134,8 @@ class Topic:
             rate=self._rate_of_a_job,
             sent_s=harm.sent_s if harm else 0,
             counted="metadata RPCs" if harm and harm.address else "metadata operations",
-            capacity=self._capacity,
+            capacity=known.per_s if known else None,
+            capacity_origin=known.origin if known else "",
             at_once=self._at_once,
             goal=threshold.goal if threshold else "",
         )
@@ -166,14 +168,14 @@ class Topic:
         return 1 if self._worst.job_id else self._at_once or 1
 
     @property
-    def _capacity(self) -> float | None:
-        """The requests a second that the server of the waiting can serve; None: unknown."""
+    def _capacity(self) -> capacity.Known | None:
+        """The capacity of the server of the waiting; None: unknown."""
         if self._harm:
-            return capacity.requests_per_s(self._harm.server, self._harm.end)
+            return capacity.known(self._harm.server, self._harm.end)
         servers = Server.objects.filter(filesystem=self.case.filesystem, kind=Server.Kind.MDS)
         match list(servers[:2]):
             case [server]:
-                return capacity.requests_per_s(server)
+                return capacity.known(server)
         return None  # of several, any may be the one
 
     @property

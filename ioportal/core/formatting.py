@@ -19,6 +19,7 @@ _SHORT = ("", "k", "M", "G", "T", "P", "E")
 _SMALL = 10
 _LARGE = 100
 _WHOLE_PERCENT = 100
+_TENTH = 0.1
 _MINUTE_S = 60
 _HOUR_S = 3_600
 _DAY_S = 86_400
@@ -66,6 +67,8 @@ def threshold(value: float, unit: Unit) -> str:
     """Return a threshold with its unit: a round number, next to a value with the whole unit."""
     if unit is Unit.SECONDS_OF_WAITING:
         return f"{value:,.10g} {unit.symbol}"
+    if unit is Unit.SHARE:
+        return f"{100 * value:,.10g} %"
     return with_unit(value, unit)
 
 
@@ -128,6 +131,11 @@ def percent(share: float, decimals: int = 1) -> str:
     if rounded == _WHOLE_PERCENT and share < 1:
         return f">{_WHOLE_PERCENT - step}"
     return f"{rounded:,}"
+
+
+def work_share(share: float) -> str:
+    """Return a share of a server's work in percent without sign, with about two digits."""
+    return percent(share, 0 if share >= _TENTH else 1)
 
 
 def counted(count: int, noun: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ioportal.findings.models import Flag
     from ioportal.rules.rule import Rule
 
+_WORK_SHARE = "impact_share"
 # Numbers that are neither thresholds nor metrics.
 _TITLES = {
     "capacity_per_s": "Capacity to which this share refers",
@@ -55,6 +56,8 @@ def in_words(flag: Flag, number: str, value: float | None) -> str:
     unit = unit_of(flag, number)
     if unit is None:
         return formatting.UNKNOWN if value is None else formatting.significant(value)
+    if number == _WORK_SHARE and value is not None:
+        return f"{formatting.work_share(value)} %"
     return formatting.with_unit(value, unit)
 
 

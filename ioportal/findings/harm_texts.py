@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from ioportal.core.formatting import percent, total_waiting
+from ioportal.core.formatting import total_waiting, work_share
 from ioportal.findings.episodes import episodes_of
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.load import queue_links, queue_users
@@ -49,6 +47,7 @@ class Harm:
         is_estimated: whether it is from counters.
         is_alone: whether the impact is what the flag's subject alone adds to a calm load.
         users: other users whose requests waited; None: unknown, or too few to be shown.
+        request_wait_s: the mean of these users' requests; None: unknown.
         requests: of the subject, in the queue; None: unknown.
         sent_s: seconds in which these requests arrived.
         address: the address of the queue's page; "": there is none.
@@ -65,6 +64,7 @@ class Harm:
     is_estimated: bool = False
     is_alone: bool = False
     users: int | None = None
+    request_wait_s: float | None = None
     requests: float | None = None
     sent_s: int = 0
     address: str = ""
@@ -75,10 +75,18 @@ class Harm:
 
         This waiting is only a bound where the number of users is shown: it may be one user's.
         """
-        factor = impact_estimate.PRECISION if self.is_estimated else replay.PRECISION
+        most_s = self.waited_s if self._is_bounded else self.impact_s * self._precision
+        return self.impact_s / self._precision, max(most_s, self.impact_s)
+
+    @property
+    def _precision(self) -> float:
+        return impact_estimate.PRECISION if self.is_estimated else replay.PRECISION
+
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether the time that others waited is the upper end of the interval."""
         waited_s = self.waited_s if self.users else 0
-        most_s = min(self.impact_s * factor, waited_s or float("inf"))
-        return self.impact_s / factor, max(most_s, self.impact_s)
+        return 0 < waited_s < self.impact_s * self._precision
 
     def in_words(self, subject: str, it: str) -> str:
         """Return the harm as sentences.
@@ -91,9 +99,11 @@ class Harm:
         during = f"in a queue of {place}" if self.address else f"while {place} was slow"
         low, high = map(_outward, self.bounds, (floor, ceil))
         interval_s = f"{'estimated, ' if self.is_estimated else ''}{low} s to {high} s"
+        if self._is_bounded:
+            interval_s += ", all that they waited"
         about = total_waiting(coarse(self.impact_s))
         caused = (
-            f"{percent(self.share, 0)}% of the work {during}, {interval_text(self.start, self.end)}"
+            f"{work_share(self.share)}% of the work {during}, {interval_text(self.start, self.end)}"
         )
         whose = f"the requests of {f'{self.users} ' if self.users else ''}other users"
         if self.is_alone:
@@ -103,12 +113,14 @@ class Harm:
             )
         else:
             effect = f"Without {it}, {whose} would have waited about {about} less"
+        if self.users and self.request_wait_s:
+            effect += f" in total, {coarse(self.request_wait_s):,.10g} s a request on average"
         effect += f": this is their extra wait ({interval_s})."
         sentences = [f"{caused}, was from {subject}.", effect]
         if self.outside_s >= MIN_S:
             sentences.append(
-                "Not counted: extra wait of pings, system daemons and requests without a job, "
-                f"{total_waiting(coarse(self.outside_s))}."
+                "Not counted, because no user waits for them: extra wait of pings, system daemons "
+                f"and requests without a job, {total_waiting(coarse(self.outside_s))}."
             )
         if self.total_s > _MORE * self.impact_s:
             total = total_waiting(coarse(self.total_s))
@@ -153,9 +165,6 @@ def _of_queue(flag: Flag, episode: Episode, server: Server, total_s: float) -> H
     kind, name = key
     [row] = queue.groups.filter(kind=kind, key=name).iter_rows(named=True)
     found = queue.by_group[key]
-    sums = found.seconds.select("measured_wait_s", "group_requests").sum().row(0, named=True)
-    arrived = pl.col("principal").is_in(found.members) & (pl.col("arrived_s") > 0)
-    counted_share = row["impact_s"] / (row["impact_s"] + row["outside_s"])
     return Harm(
         server,
         queue.start,
@@ -163,12 +172,13 @@ def _of_queue(flag: Flag, episode: Episode, server: Server, total_s: float) -> H
         row["share"],
         row["impact_s"],
         row["outside_s"],
-        sums["measured_wait_s"] * counted_share,
+        found.seconds["measured_wait_s"].sum() * found.users_share,
         total_s,
         is_alone=found.alone,
         users=queue_users.waiting_users(queue, key),
-        requests=sums["group_requests"],
-        sent_s=queue.parts.filter(arrived)["start"].n_unique(),
+        request_wait_s=found.request_wait_s,
+        requests=found.requests,
+        sent_s=found.sent_s,
         address=queue_links.address(server.name, window, key),
     )
 

@@ -15,6 +15,7 @@ import polars as pl
 from django.db.models import Max
 from django.utils import timezone
 
+from ioportal.core.formatting import significant
 from ioportal.core.units import Source
 from ioportal.findings import cases, endings, history
 from ioportal.findings.models import Flag, FlagEvent
@@ -361,7 +362,8 @@ def abuse_reason(rule: Rule, flag: Flag) -> str:
     The severity does not fall, so the threshold may have been changed since.
     """
     times, minutes = rule.abuse_times or 0, ABUSE_AFTER // timedelta(minutes=1)
-    exceeded = f"{flag.value / flag.threshold:,.1f} times its threshold, " if flag.threshold else ""
+    ratio = flag.value / flag.threshold if flag.threshold else 0
+    exceeded = f"{significant(ratio)} times its threshold, " if ratio else ""
     return (
         f"{exceeded}abuse from {times:g} times on, once it has lasted {minutes} minutes, or from "
         f"{ABUSE_AT_ONCE * times:g} times at once"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 from django.db import connection
@@ -244,8 +244,15 @@ def in_queues(server: Server, time: datetime) -> Plateau | None:
     )
 
 
-def requests_per_s(server: Server, time: datetime | None = None) -> float | None:
-    """Return the requests a second that a server can serve; None: unknown.
+class Known(NamedTuple):
+    """The requests a second that a server can serve, and how that is known, in words."""
+
+    per_s: float
+    origin: str
+
+
+def known(server: Server, time: datetime | None = None) -> Known | None:
+    """Return the capacity of a server; None: unknown.
 
     It is the registered capacity, as in rules; else the knee on the capacity page, else what its
     queues show. The highest load seen is no capacity.
@@ -255,13 +262,13 @@ def requests_per_s(server: Server, time: datetime | None = None) -> float | None
         time: the end of a day with queues; None: queues are not read.
     """
     if server.capacity_per_s:
-        return server.capacity_per_s
+        return Known(server.capacity_per_s, "registered")
     last = last_observed(server.pk)
     if last:
         start, end = latest_range(last)
         for method in methods(server.pk, start, end)[:1]:
             result = cached_of_server(server, method, start, end, last).result
             if isinstance(result, Capacity) and result.knee:
-                return result.knee.value / result.cost_s
+                return Known(result.knee.value / result.cost_s, "measured from its latency")
     plateau = in_queues(server, time) if time else None
-    return plateau.requests[0] if plateau else None
+    return Known(plateau.requests[0], "measured while requests queued") if plateau else None

@@ -16,6 +16,7 @@ from ioportal.telemetry.models import ceil_to_window, floor_to_window
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from ioportal.load.analysis.replay.harm import Harm
     from ioportal.load.analysis.replay.impact import QueueHarms
     from ioportal.load.analysis.replay.server import Plateau
     from ioportal.load.replays import Served
@@ -37,6 +38,7 @@ class GroupSeconds(NamedTuple):
         scale: measured waiting / replayed waiting of others.
         users_share: the part of others' waiting that is of users' requests.
         members: its principals.
+        sent_s: seconds in which its requests arrived.
         seconds: columns of `load.analysis.replay.seconds.SECONDS`.
     """
 
@@ -44,7 +46,20 @@ class GroupSeconds(NamedTuple):
     scale: float
     users_share: float
     members: list[str]
+    sent_s: int
     seconds: pl.DataFrame
+
+    @property
+    def requests(self) -> float:
+        """How many requests it sent."""
+        return float(self.seconds["group_requests"].sum())
+
+    @property
+    def request_wait_s(self) -> float:
+        """The extra wait of a request of others because of the group: the mean in the queue."""
+        sums = self.seconds.select("impact_s", "outside_s", "others_requests").sum()
+        impact_s, outside_s, requests = sums.row(0)
+        return float((impact_s + outside_s) / requests)
 
 
 class Queue(NamedTuple):
@@ -134,21 +149,26 @@ def _queue(again: Served, part: QueueHarms) -> Queue:
         },
         PARTS,
     )
+    parts = parts.filter(pl.any_horizontal(pl.col(*amounts) > 0))
+    arrived = parts.filter(pl.col("arrived_s") > 0)
+
+    def of_group(kind: str, key: str, harm: Harm) -> GroupSeconds:
+        members = of_sender.filter(pl.col(kind) == key)[PRINCIPAL].to_list()
+        return GroupSeconds(
+            harm.curves.alone,
+            harm.scale,
+            harm.counted_share,
+            members,
+            arrived.filter(pl.col(PRINCIPAL).is_in(members))["start"].n_unique(),
+            by_second(requested, harm, again.capacity.value),
+        )
+
     return Queue(
         time_of(requested, queue.first),
         time_of(requested, drained(requested, queue)),
         again.capacity,
         part.is_traced,
         groups,
-        parts.filter(pl.any_horizontal(pl.col(*amounts) > 0)),
-        {
-            (kind, key): GroupSeconds(
-                harm.curves.alone,
-                harm.scale,
-                harm.counted_share,
-                of_sender.filter(pl.col(kind) == key)[PRINCIPAL].to_list(),
-                by_second(requested, harm, again.capacity.value),
-            )
-            for kind, key, harm in part.harms
-        },
+        parts,
+        {(kind, key): of_group(kind, key, harm) for kind, key, harm in part.harms},
     )

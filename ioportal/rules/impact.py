@@ -51,7 +51,7 @@ IMPACT = Rule(
             10,
             "Extra wait of other users within five minutes",
             Unit.SECONDS_OF_WAITING,
-            goal="the extra wait of other users is below {} in any five minutes",
+            goal="the extra wait of other users is below {} in every five minutes",
         ),
         "impact_s": Threshold(
             HARM_S, "Extra wait of other users over the run", Unit.SECONDS_OF_WAITING

@@ -7,7 +7,7 @@ from ioportal.alerts.requests import Load, request
 WAIT = {"measure": "Extra wait", "value": "757 s", "threshold": "10 s"}
 
 
-GOAL = "the extra wait of other users is below {} in any five minutes"
+GOAL = "the extra wait of other users is below {} in every five minutes"
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ GOAL = "the extra wait of other users is below {} in any five minutes"
             "Please stop or throttle this job. Before you run it again, reduce its metadata "
             "operations from 4,950 to below 1,000 a second. That is 20% of what the server can do "
             "(5,200 a second); other users then hardly notice. Solved when the extra wait of other "
-            "users is below 10 s in any five minutes.",
+            "users is below 10 s in every five minutes.",
             id="one job alone does too much",
         ),
         pytest.param(

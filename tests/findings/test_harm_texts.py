@@ -22,7 +22,7 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
         pytest.param(
             {"address": "/queue/", "users": 15},
             QUEUE + "Without it, the requests of 15 other users would have waited about 23,000 s "
-            "(6 hours) less: this is their extra wait (11,000 s to 26,000 s).",
+            "(6 hours) less: this is their extra wait (11,000 s to 26,000 s, all that they waited).",
             id="a queue: at most what others waited",
         ),
         pytest.param(
@@ -32,18 +32,25 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
             id="not what one user may have waited",
         ),
         pytest.param(
+            {"address": "/queue/", "users": 15, "waited_s": 90_000, "request_wait_s": 3.14},
+            QUEUE + "Without it, the requests of 15 other users would have waited about 23,000 s "
+            "(6 hours) less in total, 3.1 s a request on average: this is their extra wait "
+            "(11,000 s to 47,000 s).",
+            id="what one request waited",
+        ),
+        pytest.param(
             {"address": "/queue/", "is_alone": True, "users": 15},
             QUEUE + "Other loads filled the server, too. Even without them, it would have made the "
             "requests of 15 other users wait about 23,000 s (6 hours) longer: this is their extra "
-            "wait (11,000 s to 26,000 s).",
+            "wait (11,000 s to 26,000 s, all that they waited).",
             id="one of two storms",
         ),
         pytest.param(
             {"address": "/queue/", "waited_s": 90_000, "outside_s": 340, "total_s": 61_000},
             QUEUE + "Without it, the requests of other users would have waited about 23,000 s "
-            "(6 hours) less: this is their extra wait (11,000 s to 47,000 s). Not counted: extra "
-            "wait of pings, system daemons and requests without a job, 340 s (6 minutes). Extra "
-            "wait in all slow intervals: about 61,000 s (17 hours).",
+            "(6 hours) less: this is their extra wait (11,000 s to 47,000 s). Not counted, "
+            "because no user waits for them: extra wait of pings, system daemons and requests "
+            "without a job, 340 s (6 minutes). Extra wait in all slow intervals: about 61,000 s (17 hours).",
             id="pings wait too, and there are more queues",
         ),
         pytest.param(

@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
+    from ioportal.alerts.topics import Topic
     from ioportal.changes.past_effects import PastEffect
     from ioportal.findings.case_texts import CaseSummary
     from ioportal.findings.flags import FlagSummary
     from ioportal.findings.models import FlagQuerySet
+    from ioportal.jobs.analysis.remedies import Remedy
 
 PER_PAGE = 40
 _LISTED_CASES = 10
@@ -117,8 +119,18 @@ class CasePage:
         """What its owner is asked to do, as in the latest mail; "": nothing on good data."""
         if self.request_mail:
             return self.request_mail.request
+        return self._topic.request if self._topic else ""
+
+    @property
+    def remedies(self) -> list[Remedy]:
+        """What would help most, as mails to its owner say; none for other readers."""
+        return self._topic.remedies if self._topic and (self.is_own or self._user.is_staff) else []
+
+    @cached_property
+    def _topic(self) -> Topic | None:
+        """The case as a mail to its owner presents it; None: nothing on good data."""
         about = topics([self.case.pk], self.case.owner) if self.case.owner else []
-        return about[0].request if about else ""
+        return about[0] if about else None
 
     @cached_property
     def mail_decision(self) -> CaseDecision | None:

@@ -305,6 +305,12 @@ def hundredfold(part: float | None) -> str:
 
 
 @register.filter
+def work_share(part: float | None) -> str:
+    """Show a share of a server's work as a percentage without sign."""
+    return formatting.UNKNOWN if part is None else formatting.work_share(part)
+
+
+@register.filter
 def file_name(path: str) -> str:
     """Show the last part of a path with visible control characters."""
     return visible_text.visible(path.rsplit("/", 1)[-1])

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from ioportal.core.formatting import significant
-from ioportal.load.capacity import requests_per_s
+from ioportal.load.capacity import known
 from ioportal.site.models import Server, ServerVersion, Target
 from ioportal.telemetry.models import IoTotal
 from simulator.capacity import LoadedServer, Scenario, knee_per_s
@@ -78,9 +78,9 @@ def test_statistics_alone_show_the_true_knee(capacity):
 def test_limits_are_parts_of_the_registered_capacity_else_of_the_knee(capacity, servers):
     server = servers["mds1"]
 
-    assert requests_per_s(server) == server.capacity_per_s == 5_000
+    assert known(server) == (server.capacity_per_s, "registered")
     server.capacity_per_s = None
-    assert requests_per_s(server) == pytest.approx(capacity("mds1")["knee"])
+    assert known(server).per_s == pytest.approx(capacity("mds1")["knee"])
 
 
 def test_a_knee_that_was_not_reached_is_not_extrapolated(as_staff, capacity):

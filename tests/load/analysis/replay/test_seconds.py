@@ -38,7 +38,9 @@ def test_the_harm_of_a_group_can_be_computed_by_hand(requests):
         rows = by_second(requested, harm, CAPACITY_S).to_dicts()
         expected = pytest.approx(harm.spared_s.sum(), rel=by_hand.TOLERANCE)
         assert by_hand.extra_wait_s(rows) == expected
-        assert sum(row["impact_s"] + row["outside_s"] for row in rows) == pytest.approx(harm.spared_s.sum())
+        assert sum(row["impact_s"] + row["outside_s"] for row in rows) == pytest.approx(
+            harm.spared_s.sum()
+        )
 
 
 def test_a_queue_ends_when_its_last_request_has_waited():
