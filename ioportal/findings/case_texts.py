@@ -301,8 +301,7 @@ def current_impacts(
         sender = principal(flag)
         if sender and sender in impacts:
             by_case[flag.case_id][sender] = impacts[sender]
-    joined = {case: ImpactTotal.joined(parts.values()) for case, parts in by_case.items()}
-    return joined if user.is_staff else {case: total.rounded for case, total in joined.items()}
+    return {case: ImpactTotal.joined(parts.values()).rounded for case, parts in by_case.items()}
 
 
 def worst_first(cases: CaseQuerySet, impacts: Mapping[int, ImpactTotal]) -> CaseQuerySet:

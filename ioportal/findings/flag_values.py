@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _WORK_SHARE = "impact_share"
 # Numbers that are neither thresholds nor metrics.
 _TITLES = {
-    "capacity_per_s": "Capacity to which this share refers",
+    "capacity_per_s": "Capacity in this rule (registered, or assumed)",
     "counted_enqueues": "Lock enqueues up to the latest counter read",
     "impact_is_estimated": "Impact is estimated",
     "impact_s": "Impact: extra wait of others",

@@ -172,7 +172,7 @@ def _of_queue(flag: Flag, episode: Episode, server: Server, total_s: float) -> H
         row["share"],
         row["impact_s"],
         row["outside_s"],
-        found.seconds["measured_wait_s"].sum() * found.users_share,
+        found.users_waited_s,
         total_s,
         is_alone=found.alone,
         users=queue_users.waiting_users(queue, key),

@@ -377,9 +377,10 @@ arrived.
 6. Extra wait = (with - without) x *scale*. *Scale* is the sum of `measured_wait_s` from that row on
    / all, at most {MOST_SCALE:g}. Both the page and the JSON give it.
 7. Impact = extra wait x `users_share` of the JSON: of others' waiting, the part of users' requests.
-   The rest is `outside_s`. The sums of both columns differ from this by less than 5 %, unless senders reach their limits of requests in flight, which the CSV does not have, or the
-   queue lasts a few seconds: in a simulated set, a quarter of the queues differed by more than a
-   factor of two, the worst by 14. Waiting without a backlog is in the impact only.
+   The rest is `outside_s`. The sums of both columns differ from this by less than 5 %, unless
+   senders reach their limits of requests in flight, which the CSV does not have, or the queue lasts
+   a few seconds: in a simulated set, a quarter of the queues differed by more than a factor of two,
+   the worst by 14. Waiting without a backlog is in the impact only.
 
 ### Shares and usual times
 

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Max, Sum
+from django.db.models import Max, Q, Sum
 
 from ioportal.core.times import is_current
 from ioportal.findings import latest_data, observations
+from ioportal.findings.episodes import principal
+from ioportal.findings.flags import about_principals
+from ioportal.findings.models import Flag
 from ioportal.load import episodes, impact_totals, queue_links
 from ioportal.load.impact_totals import OUTERMOST, names_of
 from ioportal.rules.evidence import PEAK_SPAN
+from ioportal.rules.rule import Subject
 from ioportal.site.contacts import contacts
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention
@@ -48,6 +52,7 @@ class Cause(NamedTuple):
     job: Name | None  # that causes most of a user's impact
     contact: Contact | None  # of a user
     queue: str  # address of the page of its worst queue; "": it was not traced
+    case: int | None  # the worst unresolved case about it
 
     @property
     def times(self) -> str:
@@ -132,6 +137,7 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
     names = names_of({row.principal for row in (*causes.values(), *jobs.values())}, user)
     observed = {each.server.pk: each for each in observations.current(user)}
     known = contacts((name.user for name in names.values()), user)
+    cases = _cases(names, user)
 
     def state(server: Server) -> ServerState:
         until, slow = ends.get(server.pk), observed.get(server.pk)
@@ -154,11 +160,30 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
             queue_links.of_episode(
                 server, whole[server.pk], queue_links.group(row.principal, name.user)
             ),
+            cases.get(job.principal if job else row.principal) or cases.get(name.user),
         )
         return ServerState(server, until, cause, row.times_now, slow)
 
     servers = Server.objects.filter(kind=Server.Kind.MDS).order_by("name")
     return sorted(map(state, servers), key=_slowest_first)
+
+
+def _cases(names: Mapping[PrincipalKey, Name], user: User) -> dict[PrincipalKey | str, int]:
+    """Return the worst unresolved case of principals and of users."""
+    if not names:
+        return {}
+    users = {name.user for name in names.values()} - {""}
+    of_users = Q(subject_kind=Subject.USER, subject__in=users)
+    found = Flag.objects.visible_to(user).unresolved().filter(about_principals(names) | of_users)
+    fields = ("case_id", "job_id", "subject_kind", "subject")
+    worst_last = found.only(*fields).order_by("severity", "pk")
+    return {principal(flag) or flag.subject: flag.case_id for flag in worst_last}
+
+
+def of_server(user: User, name: str) -> list[ServerState]:
+    """Return the state of one metadata server; empty: there is none of this name."""
+    ends = latest_data.evaluated_until(latest_data.timed_until())
+    return [state for state in current(user, ends) if state.server.name == name]
 
 
 def _slowest_first(state: ServerState) -> tuple[float, float]:

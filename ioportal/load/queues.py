@@ -55,6 +55,11 @@ class GroupSeconds(NamedTuple):
         return float(self.seconds["group_requests"].sum())
 
     @property
+    def users_waited_s(self) -> float:
+        """How long users' requests of others waited, as measured."""
+        return self.users_share * float(self.seconds["measured_wait_s"].sum())
+
+    @property
     def request_wait_s(self) -> float:
         """The extra wait of a request of others because of the group: the mean in the queue."""
         sums = self.seconds.select("impact_s", "outside_s", "others_requests").sum()

@@ -53,5 +53,5 @@ def counted_share(columns: Collection[str]) -> pl.Expr:
 
 def threshold(default: float) -> Threshold:
     """Return the threshold of such a share."""
-    title = f"Share of the registered capacity ({DEFAULT_PER_S:,} requests/s if there is none)"
+    title = f"Share of the server's capacity (registered, or assumed: {DEFAULT_PER_S:,} requests/s)"
     return Threshold(default, title, Unit.SHARE, maximum=1)

@@ -22,7 +22,8 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
         pytest.param(
             {"address": "/queue/", "users": 15},
             QUEUE + "Without it, the requests of 15 other users would have waited about 23,000 s "
-            "(6 hours) less: this is their extra wait (11,000 s to 26,000 s, all that they waited).",
+            "(6 hours) less: this is their extra wait (11,000 s to 26,000 s, all that they "
+            "waited).",
             id="a queue: at most what others waited",
         ),
         pytest.param(
@@ -50,7 +51,8 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
             QUEUE + "Without it, the requests of other users would have waited about 23,000 s "
             "(6 hours) less: this is their extra wait (11,000 s to 47,000 s). Not counted, "
             "because no user waits for them: extra wait of pings, system daemons and requests "
-            "without a job, 340 s (6 minutes). Extra wait in all slow intervals: about 61,000 s (17 hours).",
+            "without a job, 340 s (6 minutes). Extra wait in all slow intervals: about 61,000 s "
+            "(17 hours).",
             id="pings wait too, and there are more queues",
         ),
         pytest.param(

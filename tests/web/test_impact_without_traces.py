@@ -154,9 +154,9 @@ def test_the_state_of_a_server_and_the_causes_have_the_same_figures(as_staff, pe
     ("slow", "seconds", "state", "words"),
     [
         (True, 120, "bad", "Requests take "),
-        (True, 121, "unknown", "Unknown: the latest evaluated data is 2 minutes old"),
+        (True, 121, "unknown", "Unknown: evaluation is 2 minutes behind"),
         (False, 120, "good", "Requests take about as long as usual."),
-        (False, 300, "unknown", "Unknown: the latest evaluated data is 5 minutes old"),
+        (False, 300, "unknown", "Unknown: evaluation is 5 minutes behind"),
     ],
 )
 def test_the_state_of_a_server_is_unknown_after_two_minutes_without_data(

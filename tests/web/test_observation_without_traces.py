@@ -37,7 +37,7 @@ def rows(client):
 def test_the_jobs_of_an_array_are_observed_together_until_they_are_accused(as_staff):
     page = words_of(as_staff.get("/servers/mds1/"))
     assert "slow since 2017-07-05 12:06:00 (evaluated until 2017-07-05 12:09:00 )" in page
-    assert "Most of the work now (estimated from counters): task of dave 98.0 %." in page
+    assert "Most of the work now (estimated from counters): task of dave 98 %." in page
     assert not Flag.objects.exists()
 
     loading.evaluate()
@@ -58,7 +58,7 @@ def test_others_see_neither_names_nor_times(client, charlie, django_user_model):
     [hidden] = rows(client)
     assert (hidden["name"], hidden["share"], hidden["times"]) == ("", None, None)
     page = words_of(client.get("/overview/"))
-    assert "Your jobs do less than 20.0 % of the work. Who does more is shown to staff." in page
+    assert "Your jobs do less than 20 % of the work. Who does more is shown to staff." in page
     assert "dave" not in page
 
 

@@ -32,8 +32,8 @@ class NotificationQuerySet(models.QuerySet["Notification"]):
             return self
         if not user.is_authenticated:  # without a name, as the recipients of copies
             return self.none()
-        sent = (Notification.State.SENT, Notification.State.UNCERTAIN)
-        return self.to_users().filter(recipient=user.get_username(), state__in=sent)
+        own = self.to_users().filter(recipient=user.get_username())
+        return own.filter(state__in=Notification.SHOWN_TO_USERS)
 
     def to_users(self) -> Self:
         """Mails to users, without notifications of channels."""
@@ -77,6 +77,7 @@ class Notification(models.Model):
         UNCERTAIN = "uncertain", "uncertain"  # the server's answer was lost: never repeated
         DISCARDED = "discarded", "discarded"  # by staff, or because it was no longer fit
 
+    SHOWN_TO_USERS = (State.SENT, State.UNCERTAIN)
     BOUNCED = "Bounced: "  # at the start of the response: a server had accepted it
 
     token = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from ioportal.findings import observations
+from ioportal.findings import observations, server_states
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
@@ -33,25 +33,24 @@ def home(request: UserRequest) -> HttpResponseBase:
 @require_safe
 @staff_only
 def now(request: UserRequest) -> HttpResponseBase:
-    """Show the parts of the home page that are refreshed."""
+    """Show the parts of the home page that are refreshed, or those of a server's page."""
+    if name := parameter(request, "server"):
+        states = server_states.of_server(request.user, name)
+        return render(request, "servers/_now.html", {"name": name, "states": states})
     return render(request, "home/_refresh.html", {"home": StaffHome(request.user, request.GET)})
 
 
 @require_safe
 @exports.accept("csv", "json")
 def observed(request: UserRequest) -> HttpResponseBase:
-    """Show or export the slow servers under observation, or a single server."""
-    name = parameter(request, "server")
+    """Show or export the slow servers under observation."""
     listed = observations.current(request.user)
-    if name:
-        listed = [each for each in listed if each.server.name == name]
     if exports.requested_format(request):
         rows = (row for each in listed for row in each.rows())
         return exports.response(request, "observed", {}, observations.COLUMNS, rows)
     if "HX-Request" not in request.headers:  # it is a part of these pages
-        return redirect("server", name) if listed and name else redirect("home")
-    context = {"observed": listed, "server": {"name": name} if name else None}
-    return render(request, "common/observed.html", context)
+        return redirect("home")
+    return render(request, "common/observed.html", {"observed": listed})
 
 
 @require_safe

@@ -112,6 +112,21 @@ class QueuePage:
         return self.queue.by_group[self.row.key]
 
     @property
+    def requests(self) -> float:
+        """How many requests the group sent."""
+        return self._selected.requests
+
+    @property
+    def sent_s(self) -> int:
+        """Seconds in which they arrived."""
+        return self._selected.sent_s
+
+    @property
+    def per_second(self) -> float:
+        """How many arrived in each of them, as mails say."""
+        return self.requests / self.sent_s
+
+    @property
     def alone(self) -> bool:
         """Whether impact is what the group alone adds, because others block the server, too."""
         return self._selected.alone

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PER_PAGE = 40
 _TIME = ("start", "end", "last")
 _State = Notification.State
+_STATES_OF_USERS = [(state.value, state.label) for state in Notification.SHOWN_TO_USERS]
 
 
 class MailFilterForm(forms.Form):
@@ -112,6 +113,8 @@ class MailList:
         self._query = query
         self._visible = Notification.objects.visible_to(user)
         self.filter = MailFilter(query, queryset=self._visible)
+        if not user.is_staff:
+            self.filter.form.fields["state"].choices = [("", "all"), *_STATES_OF_USERS]
 
     @property
     def errors(self) -> dict[str, list[str]]:

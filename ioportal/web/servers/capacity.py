@@ -111,7 +111,7 @@ class CapacityPage:
         else:
             answer = (
                 f"Highest steady load seen with normal latency: {self._shown(server.limit.value)}. "
-                "The capacity itself is unknown."
+                "At which load requests take longer is unknown."
             )
         return f"{answer} {self._busy(server)}"
 
@@ -163,9 +163,21 @@ class CapacityPage:
             ("Highest steady load", self._shown(safe.highest_seen) if safe else "unknown"),
             ("Busy hours", f"{self._shown(server.busy_load)}; {of_hours}"),
             ("Headroom in busy hours", self._headroom(server)),
+            ("Served while requests queued", self._in_queues),
             ("Capacity in rules", self.capacity_in_rules),
             ("Cost of a request", f"{significant(server.cost_s * 1e6)} µs"),
         ]
+
+    @property
+    def _in_queues(self) -> str:
+        """The capacity with which queues are served again."""
+        plateau = capacity.in_queues(self.server, self.window.end) if self.window else None
+        if plateau is None:
+            return "unknown: no queue was traced in the day before the end of this range"
+        of_seconds = (
+            f"in {counted(plateau.steps, 'second')} of the day before the end of this range"
+        )
+        return f"{_rate(plateau.requests[0])} requests/s; {of_seconds}"
 
     @property
     def capacity_in_rules(self) -> str:

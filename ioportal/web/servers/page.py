@@ -18,7 +18,7 @@ from ioportal.changes import mitigation_marks
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
-from ioportal.findings import observations
+from ioportal.findings import server_states
 from ioportal.load import capacity, impact_totals, operations, request_times, top_clients
 from ioportal.load.series import exported
 from ioportal.load.step_charts import StepsChart
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from ioportal.core.charts.time_axis import Mark
     from ioportal.core.timelines import Steps
-    from ioportal.findings.observations import ObservedServer
+    from ioportal.findings.server_states import ServerState
     from ioportal.load.analysis.replay.server import Plateau
     from ioportal.load.impact_totals import ImpactRow
     from ioportal.load.operations import Host, OperationTime
@@ -159,9 +159,9 @@ class ServerPage:
         return self.server.filesystem.simulated
 
     @property
-    def observed(self) -> list[ObservedServer]:
-        """The server, while it is under observation."""
-        return [each for each in observations.current(self._user) if each.server == self.server]
+    def states(self) -> list[ServerState]:
+        """The state of a metadata server now; empty: it is another kind of server."""
+        return server_states.of_server(self._user, self.server.name)
 
     @property
     def about(self) -> dict[str, object]:

@@ -57,7 +57,7 @@ LIST = ["sort", "columns", "page", "format"]
 PAGES = {  # and their parameters
     "/": ["hours"],
     "/load/": ["hours", "format"],
-    "/observed/": ["server", "format"],
+    "/observed/": ["format"],
     "/tour/": [],
     "/tour/mailbox/": [],
     "/tour/mailbox/x/": [],
@@ -134,7 +134,7 @@ PAGES = {  # and their parameters
     "/users/alice/": [*RANGE, "step"],
     "/projects/": ["user", *LIST],
     "/projects/PHY12/": RANGE,
-    "/now/": [],
+    "/now/": ["server"],
     "/ranking/": [*JOB_FILTERS, "of", "by", "per", "columns", "min_node_hours", "page", "format"],
     "/rules/": [],
     "/rules/metadata-operations/": ["from", "like"],

@@ -133,12 +133,12 @@ def test_pending_work_is_counted(as_staff, busy, logs, ingest):
 def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, busy, django_assert_num_queries, logs, ingest, refresh
 ):
-    with django_assert_num_queries(31):
+    with django_assert_num_queries(32):
         as_staff.get("/")
     runs = [Run(str(number), nodes="n2", node_count=1) for number in range(100, 130)]
     ingest("sacct", logs("more.txt", sacct(*runs)), cluster="anvil")
     refresh()
-    with django_assert_num_queries(31):
+    with django_assert_num_queries(32):
         as_staff.get("/")
-    with django_assert_num_queries(22):
+    with django_assert_num_queries(23):
         as_staff.get("/now/")
