@@ -394,9 +394,9 @@ incidents) is its part of all work in the range, slow or not.
 (arrival to end) in the windows of the four weeks before, restricted to windows in which the service
 had at most the median number of RPCs. Slow intervals are excluded, so an incident does not become
 usual. They are slow relative to the previous baseline; without a previous baseline, relative to the
-medians of all windows. The baseline is computed daily, and every ten minutes while a server has
-been traced for less than a day or has too few windows. A range is evaluated with the baseline of
-its start; impact by window, hour by hour. Staff may pin another value. With fewer than
+medians of all windows. The baseline is computed daily, and every ten minutes while less than a day
+was traced or windows are too few. A range is evaluated with the baseline of its start; impact by
+window, hour by hour. Staff may pin another value. With fewer than
 {MIN_BASELINE_WINDOWS:,} such windows the baseline is unknown. RPCs of that kind are then excluded
 from the wait above usual; in a replay, their usual time is their service time, divided by how much
 longer than usual the server served others in that second. The share of RPCs with a known baseline

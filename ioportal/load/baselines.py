@@ -1,8 +1,8 @@
 """Baselines of metadata servers: the median RPC time in windows of low load over four weeks.
 
 Computed in the database from 10 s totals: four weeks have millions of rows. Baselines are stored
-with their period and are valid for a day, or for ten minutes while a server has been traced for
-less than a day or has too few windows. Intervals in which the server was slow by the previous
+with their period and are valid for a day, or for ten minutes where less than a day of the period
+was traced. Intervals in which the server was slow by the previous
 baseline are excluded, so that baselines do not follow an incident.
 """
 
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 from django.db import connection, transaction
-from django.db.models import Min
+from django.db.models import Sum
+from django.db.models.functions import Greatest, Least
 from psycopg import sql
 
 from ioportal.load.analysis.impact import BASELINES, MIN_BASELINE_WINDOWS
@@ -162,8 +163,7 @@ def _computed_at(server_ids: Collection[int], time: datetime) -> dict[int, list[
     periods = [
         period
         for period in _latest_periods(server_ids, time)
-        if period.end > time - _VALIDITY
-        and (period.end == end or period.end - period.traced_from >= _VALIDITY)
+        if period.end > time - _VALIDITY and (period.end == end or period.traced >= _VALIDITY)
     ]
     # An old period of too few windows is not valid: newer windows may suffice.
     baselines: dict[int, list[_Kind]] = {
@@ -174,10 +174,9 @@ def _computed_at(server_ids: Collection[int], time: datetime) -> dict[int, list[
         baselines.setdefault(server, []).append(_Kind(*kind))
     due = [server for server in server_ids if server not in baselines]
     start = end - PERIOD
-    for server, first in _traced_servers(due, start, end):
-        baselines[server] = _compute(
-            BaselinePeriod(server_id=server, start=start, end=end, traced_from=max(first, start))
-        )
+    for server, traced in _traced_servers(due, start, end):
+        period = BaselinePeriod(server_id=server, start=start, end=end, traced=traced)
+        baselines[server] = _compute(period)
     return baselines
 
 
@@ -188,11 +187,12 @@ def _latest_periods(server_ids: Collection[int], time: datetime) -> Any:
 
 
 def _traced_servers(server_ids: Collection[int], start: datetime, end: datetime) -> Any:
-    """Return the servers with a trace in [start, end), and its start."""
-    traced = Coverage.objects.filter(
+    """Return the servers that were traced in [start, end), and for how long."""
+    traces = Coverage.objects.filter(
         source=Coverage.Source.RPC_TRACE, source_id__in=server_ids, start__lt=end, end__gt=start
     )
-    return traced.values_list("source_id").annotate(Min("start"))
+    length = Least("end", end) - Greatest("start", start)
+    return traces.values_list("source_id").annotate(traced=Sum(length))
 
 
 def _compute(period: BaselinePeriod) -> list[_Kind]:
@@ -226,7 +226,7 @@ def _stored_period(period: BaselinePeriod) -> BaselinePeriod | None:
     stored, _ = BaselinePeriod.objects.get_or_create(
         server_id=period.server_id,
         end=period.end,
-        defaults={"start": period.start, "traced_from": period.traced_from},
+        defaults={"start": period.start, "traced": period.traced},
     )
     return stored
 

@@ -135,6 +135,21 @@ def test_a_period_of_too_few_windows_is_not_valid_for_a_day(total, usual):
     assert usual() == {ENQUEUE: 100}
 
 
+def test_a_short_trace_of_weeks_ago_is_no_day(total, usual, mds):
+    hours, source = timedelta(hours=6), {"source": Coverage.Source.RPC_TRACE, "source_id": mds}
+    Coverage.objects.update(start=NOON - hours)
+    long_ago = NOON - timedelta(days=14)
+    Coverage.objects.create(
+        **source, start=long_ago, end=long_ago + timedelta(minutes=10), segment_id=2
+    )
+    total(*calm(1_000, until_s=10_800))
+    assert usual(NOON - timedelta(hours=3)) == {ENQUEUE: 100}
+
+    total(*calm(1_000, us=50, opcode=CLOSE))
+
+    assert usual() == {ENQUEUE: 100, CLOSE: 50}
+
+
 def test_late_data_update_baselines(site, mds, logs, ingest, total, usual, service):
     total(*calm(1_000))
     assert usual() == {ENQUEUE: 100}

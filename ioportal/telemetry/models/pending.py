@@ -130,7 +130,7 @@ class BaselinePeriod(models.Model):
     server_id = models.IntegerField()
     start = models.DateTimeField()
     end = models.DateTimeField()
-    traced_from = models.DateTimeField()  # first trace of the server in the period
+    traced = models.DurationField()  # how much of it the server was traced
     computed_at = models.DateTimeField(null=True)  # null: in progress
 
     class Meta:

@@ -33,7 +33,7 @@ def computed(mds, service):
         server_id=mds,
         start=NOON - baselines.PERIOD,
         end=NOON,
-        traced_from=NOON - baselines.PERIOD,
+        traced=baselines.PERIOD,
         computed_at=timezone.now(),
     )
     for opcode, us in ((ENQUEUE, 100), (CLOSE, 50)):
