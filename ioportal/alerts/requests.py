@@ -75,8 +75,8 @@ def _run_fewer(load: Load, parallel: int) -> str:
     rate = f" (together below {limit:,.0f} {load.counted} a second)" if limit else ""
     return (
         f"Please run at most {many} ({load.at_once:,} ran in parallel). They then do at most "
-        f"{_TARGET} of the server's work{'' if was_lower else rate}, and other users hardly "
-        f"notice. {_goal(load)}"
+        f"{_TARGET} of the server's work{'' if was_lower else rate} and leave the rest to "
+        f"others. {_goal(load)}"
     )
 
 
@@ -92,8 +92,8 @@ def _slow_down(load: Load, share: float) -> str:
         sent = while_s if load.sent_s else ""
         change = (
             f"reduce {each} {load.counted} from {load.rate:,.0f}{sent} to below "
-            f"{limit:,.0f} a second. That is {_TARGET} of what the server can do ({capacity}); "
-            "other users then hardly notice."
+            f"{limit:,.0f} a second. That is {_TARGET} of what the server can do ({capacity}) and "
+            "leaves the rest to others."
         )
     else:
         alone = "it" if load.is_of_one_job else "one of them alone"
@@ -101,7 +101,7 @@ def _slow_down(load: Load, share: float) -> str:
         rate = f" with {load.rate:,.0f} {load.counted} a second" if load.rate else ""
         change = (
             f"make {slower} slower: {alone} did {percent(share, 0)}% of the server's work{rate}. "
-            f"Below {_TARGET}, other users hardly notice."
+            f"Below {_TARGET}, the rest is left to others."
         )
     first = (
         f"Before you run {these} again, please"
@@ -112,7 +112,7 @@ def _slow_down(load: Load, share: float) -> str:
 
 
 def _harmless_rate(load: Load) -> float | None:
-    """Return the operations a second that others hardly notice, the same for all of a server.
+    """Return the operations a second that leave most of the server to others, the same for all of a server.
 
     None: unknown. A share of the work depends on the load of others, so no limit follows from it.
     """

@@ -100,7 +100,7 @@ class Harm:
         low, high = map(_outward, self.bounds, (floor, ceil))
         interval_s = f"{'estimated, ' if self.is_estimated else ''}{low} s to {high} s"
         if self._is_bounded:
-            interval_s += ", all that they waited"
+            interval_s += ": they waited no longer"
         about = total_waiting(coarse(self.impact_s))
         caused = (
             f"{work_share(self.share)}% of the work {during}, {interval_text(self.start, self.end)}"

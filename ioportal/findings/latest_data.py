@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db.models import Min, Q
@@ -23,11 +23,11 @@ from ioportal.telemetry.models import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import timedelta
 
     from ioportal.load.impact_totals import ImpactTotal
     from ioportal.load.top_consumers import PrincipalKey
 
+_RECENT = timedelta(hours=1)  # pending work on older data is of a history
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)  # before any data
 
 
@@ -73,7 +73,7 @@ def evaluated_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
     """
     recent = Q(pk__in=[])
     for server, end in ends.items():
-        recent |= Q(server_id=server, end__gt=end - PEAK_SPAN)
+        recent |= Q(server_id=server, end__gt=end - _RECENT)
     by_window = DirtyRpcs.objects.filter(level=DirtyRpcs.Level.TEN_SECONDS)
     traces, rpcs, impacts = (
         rows.filter(recent).order_by().values_list("server_id").annotate(Min("start"))
@@ -81,7 +81,7 @@ def evaluated_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
     )
     until = dict(ends)
     for server, start in traces.union(rpcs, impacts):
-        earliest = max(floor_to_window(start), ends[server] - PEAK_SPAN)
+        earliest = max(floor_to_window(start), ends[server] - _RECENT)
         until[server] = min(until[server], earliest)
     return until
 

@@ -17,7 +17,7 @@ GOAL = "the extra wait of other users is below {} in every five minutes"
             Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950, capacity=5_210, goal=GOAL),
             "Please stop or throttle this job. Before you run it again, reduce its metadata "
             "operations from 4,950 to below 1,000 a second. That is 20% of what the server can do "
-            "(5,200 a second); other users then hardly notice. Solved when the extra wait of other "
+            "(5,200 a second) and leaves the rest to others. Solved when the extra wait of other "
             "users is below 10 s in every five minutes.",
             id="one job alone does too much",
         ),
@@ -33,56 +33,56 @@ GOAL = "the extra wait of other users is below {} in every five minutes"
             ),
             "Before you run this job again, please reduce its metadata operations from 37 a second "
             "(in the 20 s in which they arrived) to below 4 a second. That is 20% of what the "
-            "server can do (20 a second); other users then hardly notice. Target: extra wait below "
+            "server can do (20 a second) and leaves the rest to others. Target: extra wait below "
             "10 s.",
             id="an equal storm next to others has the same limit",
         ),
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950),
             "Please stop or throttle this job. Before you run it again, make it slower: it did 99% "
-            "of the server's work with 4,950 metadata operations a second. Below 20%, other users "
-            "hardly notice. Target: extra wait below 10 s.",
+            "of the server's work with 4,950 metadata operations a second. Below 20%, the rest is "
+            "left to others. Target: extra wait below 10 s.",
             id="without a capacity, only what is known",
         ),
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.9, rate=900, capacity=5_000),
             "Please stop or throttle this job. Before you run it again, make it slower: it did 90% "
-            "of the server's work with 900 metadata operations a second. Below 20%, other users "
-            "hardly notice. Target: extra wait below 10 s.",
+            "of the server's work with 900 metadata operations a second. Below 20%, the rest is "
+            "left to others. Target: extra wait below 10 s.",
             id="costly operations at a low rate",
         ),
         pytest.param(
             Load(**WAIT, share=0.4, at_once=5, has_ended=True),
             "Before you run these jobs again, please make each of them slower: one of them alone "
-            "did 40% of the server's work. Below 20%, other users hardly notice. Target: extra "
+            "did 40% of the server's work. Below 20%, the rest is left to others. Target: extra "
             "wait below 10 s.",
             id="each of several does too much, and its rate is unknown",
         ),
         pytest.param(
             Load(**WAIT, share=0.06, at_once=12),
             "Please run at most 3 of these jobs in parallel (12 ran in parallel). They "
-            "then do at most 20% of the server's work, and other users hardly notice. Target: "
+            "then do at most 20% of the server's work and leave the rest to others. Target: "
             "extra wait below 10 s.",
             id="too many at once",
         ),
         pytest.param(
             Load(**WAIT, share=0.06, at_once=12, rate=300, capacity=5_210),
             "Please run at most 3 of these jobs in parallel (12 ran in parallel). They then do at "
-            "most 20% of the server's work (together below 1,000 metadata operations a second), "
-            "and other users hardly notice. Target: extra wait below 10 s.",
+            "most 20% of the server's work (together below 1,000 metadata operations a second) "
+            "and leave the rest to others. Target: extra wait below 10 s.",
             id="too many at once, with the limit of all storms on this server",
         ),
         pytest.param(
             Load(**WAIT, share=0.06, at_once=12, rate=50, capacity=5_210),
             "Please run at most 3 of these jobs in parallel (12 ran in parallel). They then do at "
-            "most 20% of the server's work, and other users hardly notice. Target: extra wait "
+            "most 20% of the server's work and leave the rest to others. Target: extra wait "
             "below 10 s.",
             id="too many at once, whose costly operations were fewer than the limit",
         ),
         pytest.param(
             Load(**WAIT, share=0.15, at_once=2),
             "Please run at most one of these jobs at a time (2 ran in parallel). They "
-            "then do at most 20% of the server's work, and other users hardly notice. Target: "
+            "then do at most 20% of the server's work and leave the rest to others. Target: "
             "extra wait below 10 s.",
             id="two at once",
         ),

@@ -40,6 +40,14 @@ def test_a_request_replaces_a_connection_that_the_server_ended(begin_request, qu
     assert process_of(begin_request()) != process
 
 
+def test_a_suspended_process_does_not_keep_its_locks(begin_request):
+    cursor = begin_request()
+
+    cursor.execute("SHOW idle_in_transaction_session_timeout")
+
+    assert cursor.fetchone() == ("5min",)
+
+
 def test_a_request_replaces_a_connection_that_was_closed(begin_request):
     cursor = begin_request()
     process = process_of(cursor)

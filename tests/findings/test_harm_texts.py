@@ -22,8 +22,8 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
         pytest.param(
             {"address": "/queue/", "users": 15},
             QUEUE + "Without it, the requests of 15 other users would have waited about 23,000 s "
-            "(6 hours) less: this is their extra wait (11,000 s to 26,000 s, all that they "
-            "waited).",
+            "(6 hours) less: this is their extra wait (11,000 s to 26,000 s: they waited no "
+            "longer).",
             id="a queue: at most what others waited",
         ),
         pytest.param(
@@ -43,7 +43,7 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
             {"address": "/queue/", "is_alone": True, "users": 15},
             QUEUE + "Other loads filled the server, too. Even without them, it would have made the "
             "requests of 15 other users wait about 23,000 s (6 hours) longer: this is their extra "
-            "wait (11,000 s to 26,000 s, all that they waited).",
+            "wait (11,000 s to 26,000 s: they waited no longer).",
             id="one of two storms",
         ),
         pytest.param(

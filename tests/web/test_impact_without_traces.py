@@ -154,9 +154,9 @@ def test_the_state_of_a_server_and_the_causes_have_the_same_figures(as_staff, pe
     ("slow", "seconds", "state", "words"),
     [
         (True, 120, "bad", "Requests take "),
-        (True, 121, "unknown", "Unknown: evaluation is 2 minutes behind"),
+        (True, 121, "unknown", "Unknown: requests are evaluated up to 2 minutes ago"),
         (False, 120, "good", "Requests take about as long as usual."),
-        (False, 300, "unknown", "Unknown: evaluation is 5 minutes behind"),
+        (False, 300, "unknown", "Unknown: requests are evaluated up to 5 minutes ago"),
     ],
 )
 def test_the_state_of_a_server_is_unknown_after_two_minutes_without_data(
@@ -175,12 +175,19 @@ def test_the_state_of_a_server_is_unknown_after_two_minutes_without_data(
 
 
 @pytest.mark.usefixtures("_stream")
-def test_the_home_page_says_up_to_when_impact_is_evaluated(as_staff):
-    DirtyImpact.objects.create(
-        server_id=Server.objects.get(name="mds1").pk, start=at("12:08:12"), end=at("12:09")
-    )
+@pytest.mark.parametrize(
+    ("pending", "until"),
+    [
+        pytest.param(("12:08:12", "12:09"), "12:08:10", id="the latest data"),
+        pytest.param(("11:50", "11:52"), "11:50:00", id="for twenty minutes"),
+        pytest.param(("10:50", "10:52"), "12:09:00", id="a history that was loaded"),
+    ],
+)
+def test_the_home_page_says_up_to_when_impact_is_evaluated(as_staff, pending, until):
+    start, end = map(at, pending)
+    DirtyImpact.objects.create(server_id=Server.objects.get(name="mds1").pk, start=start, end=end)
 
-    assert "evaluated until 2017-07-05 12:08:10" in words_of(as_staff.get("/now/"))
+    assert f"evaluated until 2017-07-05 {until}" in words_of(as_staff.get("/now/"))
 
 
 @pytest.mark.usefixtures("_stream")

@@ -160,7 +160,7 @@ class CapacityPage:
                 if safe
                 else "unknown",
             ),
-            ("Highest steady load", self._shown(safe.highest_seen) if safe else "unknown"),
+            ("Highest load that arrived", self._shown(safe.highest_seen) if safe else "unknown"),
             ("Busy hours", f"{self._shown(server.busy_load)}; {of_hours}"),
             ("Headroom in busy hours", self._headroom(server)),
             ("Served while requests queued", self._in_queues),

@@ -27,8 +27,8 @@ SENT, LATER = at("12:09:30"), at("12:30")
 CONFIRMED = SENT + timedelta(days=6)
 REQUEST = (
     "Please run at most 4 of these jobs in parallel (20 ran in parallel). They then do at most 20% "
-    "of the server's work (together below 1,000 metadata operations a second), and other users "
-    "hardly notice. Solved when the extra wait of other users is below 10 s in every five minutes."
+    "of the server's work (together below 1,000 metadata operations a second) and leave the rest "
+    "to others. Solved when the extra wait of other users is below 10 s in every five minutes."
 )
 EFFECT = (
     "metadata operations fell 4.00\N{MULTIPLICATION SIGN} (± <0.1 %), "
