@@ -112,7 +112,7 @@ def _slow_down(load: Load, share: float) -> str:
 
 
 def _harmless_rate(load: Load) -> float | None:
-    """Return the operations a second that leave most of the server to others, the same for all of a server.
+    """Return the operations a second that leave most of a server to others, the same for all.
 
     None: unknown. A share of the work depends on the load of others, so no limit follows from it.
     """

@@ -47,7 +47,7 @@ class Harm:
         is_estimated: whether it is from counters.
         is_alone: whether the impact is what the flag's subject alone adds to a calm load.
         users: other users whose requests waited; None: unknown, or too few to be shown.
-        request_wait_s: the mean of these users' requests; None: unknown.
+        request_wait_s: the mean of all others' requests; None: unknown.
         requests: of the subject, in the queue; None: unknown.
         sent_s: seconds in which these requests arrived.
         address: the address of the queue's page; "": there is none.
@@ -113,8 +113,6 @@ class Harm:
             )
         else:
             effect = f"Without {it}, {whose} would have waited about {about} less"
-        if self.users and self.request_wait_s:
-            effect += f" in total, {coarse(self.request_wait_s):,.10g} s a request on average"
         effect += f": this is their extra wait ({interval_s})."
         sentences = [f"{caused}, was from {subject}.", effect]
         if self.outside_s >= MIN_S:
@@ -122,6 +120,9 @@ class Harm:
                 "Not counted, because no user waits for them: extra wait of pings, system daemons "
                 f"and requests without a job, {total_waiting(coarse(self.outside_s))}."
             )
+        if self.users and self.request_wait_s:
+            each_s = f"{coarse(self.request_wait_s):,.10g}"
+            sentences.append(f"On average, a request of others waited {each_s} s longer.")
         if self.total_s > _MORE * self.impact_s:
             total = total_waiting(coarse(self.total_s))
             sentences.append(f"Extra wait in all slow intervals: about {total}.")

@@ -349,12 +349,12 @@ than the waiting, because a queue may need more than one group.
 
 The CSV of a queue's page has a row for each second. Work is in seconds of an idle server.
 
-Held requests (step 3) are in the second to which they moved; the chart shows them when they
-arrived.
+The work of held requests (step 3) is in the second to which it moved. Numbers of requests, and the
+chart of work, are of their arrival.
 
 | column | meaning |
 |---|---|
-| `group_work_s`, `group_requests` | work and requests of the group |
+| `group_work_s`, `group_requests` | work of the group, and its requests |
 | `rest_work_s` | of the group's owner and busier owners: their waiting does not count |
 | `others_work_s`, `others_requests` | of all others that do not block, with pings and daemons |
 | `blocking_work_s` | of groups that block the server, too: left out if `impact_is` is *alone* |
@@ -375,12 +375,14 @@ arrived.
 5. Sum it from the first row with `group_work_s` above 0 on: *all*. Repeat steps 1 to 5 without
    `blocking_work_s`: *with*. Repeat them without `blocking_work_s` and `group_work_s`: *without*.
 6. Extra wait = (with - without) x *scale*. *Scale* is the sum of `measured_wait_s` from that row on
-   / all, at most {MOST_SCALE:g}. Both the page and the JSON give it.
+   / all, at most {MOST_SCALE:g}. If nobody would wait without the group, it has no effect. The page
+   and the JSON have another scale if senders reach their limits of requests in flight, which the
+   CSV does not have.
 7. Impact = extra wait x `users_share` of the JSON: of others' waiting, the part of users' requests.
    The rest is `outside_s`. The sums of both columns differ from this by less than 5 %, unless
-   senders reach their limits of requests in flight, which the CSV does not have, or the queue lasts
-   a few seconds: in a simulated set, a quarter of the queues differed by more than a factor of two,
-   the worst by 14. Waiting without a backlog is in the impact only.
+   senders reach these limits, or the queue lasts a few seconds: in a simulated set, a quarter of
+   the queues differed by more than a factor of two, the worst by 14. Waiting without a backlog is
+   in the impact only.
 
 ### Shares and usual times
 

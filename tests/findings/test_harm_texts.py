@@ -35,8 +35,8 @@ QUEUE, SLOW = DURING.format("in a queue of", ""), DURING.format("while", " was s
         pytest.param(
             {"address": "/queue/", "users": 15, "waited_s": 90_000, "request_wait_s": 3.14},
             QUEUE + "Without it, the requests of 15 other users would have waited about 23,000 s "
-            "(6 hours) less in total, 3.1 s a request on average: this is their extra wait "
-            "(11,000 s to 47,000 s).",
+            "(6 hours) less: this is their extra wait (11,000 s to 47,000 s). On average, a "
+            "request of others waited 3.1 s longer.",
             id="what one request waited",
         ),
         pytest.param(

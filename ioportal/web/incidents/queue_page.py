@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from ioportal.site.models import Server
     from ioportal.web.incidents.queue_rows import QueueRow
 
-_WITH, _WITHOUT, _GROUP, _OTHERS, _CAPACITY = "with", "without", "group", "others", "capacity"
+_MEASURED, _WITH, _WITHOUT = "measured", "with", "without"
+_GROUP, _OTHERS, _CAPACITY = "group", "others", "capacity"
 _OWN = ("group_work_s", "group_requests", "capacity_s")  # columns without figures of others
 _TOKENS = {
+    _MEASURED: "--series-3",
     _WITH: "--series-2",
     _WITHOUT: "--series-1",
     _GROUP: "--series-2",
@@ -192,6 +194,9 @@ class QueuePage:
     def charts(self) -> list[StepsChart]:
         """What a request waits, and the work that arrived; the first only if visible."""
         kinds = {
+            _MEASURED: pl.when(pl.col("others_requests") > 0).then(
+                pl.col("measured_wait_s") / pl.col("others_requests")
+            ),
             _WITH: pl.col("wait_s"),
             _WITHOUT: pl.col("wait_without_s"),
             _GROUP: pl.col(_GROUP).fill_null(0),
@@ -205,7 +210,12 @@ class QueuePage:
             observed=pl.lit(1, pl.Int64),
             **kinds,
         )
-        labels = {_WITH: "all senders", _WITHOUT: f"without {self.group}", _GROUP: self.group}
+        labels = {
+            _MEASURED: "measured",
+            _WITH: "all senders",
+            _WITHOUT: f"without {self.group}",
+            _GROUP: self.group,
+        }
         if self.alone:
             calm = "those who do not block the server"
             labels |= {_WITH: f"{self.group} and {calm}", _WITHOUT: calm}
@@ -219,7 +229,9 @@ class QueuePage:
             "queue-wait",
             f"Wait of a request, with and without {self.group}",
             "s",
-            "How long a request waits in the server's queue, by the replay of this queue.",
+            "How long a request waits in the server's queue, by the replay of this queue. "
+            "Measured: mean of the requests of others, by their arrival.",
+            _MEASURED,
             _WITH,
             _WITHOUT,
         )

@@ -71,7 +71,7 @@ class Curves:
         alone: whether the harm is what the group alone adds to the waiting of the calm, who are in
             no group with much of the queue's work.
         arriving_s: work that arrives: of the group, of the rest, and of others.
-        requests: requests that arrive, as in `arriving_s`.
+        requests: requests that arrived, as measured; as in `arriving_s`.
         one_s: how long a request waits, with and without the group.
         measured_s: measured waiting of others.
         others: indices of the senders that are others.
@@ -318,9 +318,9 @@ def _of_queue(
     part = Flow(summed(work_s), flow.limit[active][first])
     requests = summed(work_s / demand.request_s[active])
     request_s = part.work_s.sum(axis=0) / requests.sum(axis=0)
-    waited_s, idle_s, counted_s = (
+    waited_s, idle_s, counted_s, arrived = (
         summed(table[steps][:, active])
-        for table in (demand.waited_s, demand.work_s, demand.counted_s)
+        for table in (demand.waited_s, demand.work_s, demand.counted_s, demand.requests)
     )
     most = MOST_SCALE if queue.has_backlog else 1.0
     found = []
@@ -359,7 +359,7 @@ def _of_queue(
                     since,
                     asked.alone,
                     part.work_s @ parts.T,
-                    requests @ parts.T,
+                    arrived @ parts.T,
                     asked.one_s,
                     waited_s[:, who].sum(axis=1),
                     active[who[alike]],

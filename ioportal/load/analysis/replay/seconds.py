@@ -22,7 +22,7 @@ SECONDS = {  # by second; work: usual time of requests
     "rest_work_s": pl.Float64(),  # of senders whose waiting is no harm of the group
     "others_work_s": pl.Float64(),
     "blocking_work_s": pl.Float64(),  # of other groups that block the server, too: left out
-    "others_requests": pl.Float64(),
+    "others_requests": pl.Float64(),  # that arrived, as measured
     "group_requests": pl.Float64(),
     "capacity_s": pl.Float64(),  # work that the server does
     "measured_wait_s": pl.Float64(),  # of others' requests that arrived
