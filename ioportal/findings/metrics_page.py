@@ -312,7 +312,7 @@ same rule.
    when an answer arrives, so their requests show the pace of the server. Such requests move to the
    beginning of that time: at the sender's rate before, or immediately if it sent less. A server is
    full at {FULL_SHARE:.0%} of its capacity. The limit is learned from the busiest senders of full
-   seconds; half of the limit counts as reached.
+   seconds; half of the limit counts as reached, unless the requests in flight still become more.
 4. *Queue*: it begins when more work arrives than the server can do, and ends when the last request
    has waited. When the work that is left rises to {DRAINED:g} s, the next queue begins, so a queue
    that grows slowly may be listed as two. A full server serves senders in proportion to their

@@ -29,6 +29,8 @@ _MEDIAN = math.sqrt(math.pi / 2)  # error of a median / that of a mean
 _LIMIT_PERCENTILE = 90
 _LARGE_SHARE = 0.1  # of the capacity: work of a sender that shows the limit
 _FEWEST_FLIGHT = 1.0  # requests of a client
+_GROWTH = 1.2  # of a sender's requests at the server, from the first half of a spell to the second
+_FEWEST_GROWING = 5  # steps of a half
 _LONGEST_PAUSE = 2  # steps inside a spell
 _BEFORE = 20  # steps before a spell that show what a sender wishes: the last that are not full
 _FEWEST_CALM = 2  # of these
@@ -177,17 +179,30 @@ def wished(demand: Demand, capacity_s: float) -> Flow:
     if len(seen) < _FEWEST_STEPS:
         return Flow(work_s, limit)
     of_client = float(np.percentile(seen, _LIMIT_PERCENTILE))
-    at_limit = is_full[:, None] & (by_client >= AT_LIMIT * of_client)
+    at_limit = is_full[:, None] & (by_client >= AT_LIMIT * of_client) & (demand.work_s > 0)
     for sender in np.flatnonzero(at_limit.any(axis=0)).tolist():
-        limit[sender] = of_client * demand.clients[sender]
         steps = np.flatnonzero(at_limit[:, sender])
         for spell in np.split(steps, np.flatnonzero(np.diff(steps) > _LONGEST_PAUSE) + 1):
             rows = slice(spell[0], spell[-1] + 1)
+            if _grows(demand.flight[rows, sender]):
+                continue
+            limit[sender] = of_client * demand.clients[sender]
             before = np.flatnonzero(~is_full[: spell[0]])[-_BEFORE:]
             work_s[rows, sender] = _sooner(
                 demand.work_s[rows, sender], demand.work_s[before, sender]
             )
     return Flow(work_s, limit)
+
+
+def _grows(flight: Floats) -> bool:
+    """Return whether the requests of a sender at the server become more during a spell.
+
+    No limit holds them.
+    """
+    half = len(flight) // 2
+    if half < _FEWEST_GROWING:
+        return False
+    return float(np.median(flight[half:])) > _GROWTH * float(np.median(flight[:half]))
 
 
 def _sooner(work_s: Floats, calm_s: Floats) -> Floats:
