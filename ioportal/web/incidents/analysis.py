@@ -44,6 +44,7 @@ _DEFAULT = "1h"  # value of the parameter `last`
 _SUGGESTION_RANGE = timedelta(hours=24)  # up to the latest trace
 _LISTED = 25
 _MIN_IMPACT_S = 0.01  # of groups
+_MUCH = 0.9  # of the RPCs: with a usual time
 _ALL_OTHERS = Name("all others together")
 
 
@@ -183,6 +184,11 @@ class ImpactAnalysis:
     def has_baseline(self) -> bool:
         """Whether any RPCs have a baseline; without one impact is unknown."""
         return self.baseline_share > 0
+
+    @property
+    def covers_little(self) -> bool:
+        """Whether many RPCs have no usual time: waits above usual leave them out."""
+        return 0 < self.baseline_share < _MUCH
 
     @cached_property
     def _rows(self) -> list[tuple[PrincipalKey, dict[str, Any]]]:
