@@ -29,7 +29,7 @@ _TEXTS = {  # what the operations are, and what to do
     ),
     "checks": (
         "checks of files (stat)",
-        "Check for files less often, and do not list directories with `ls -l` in a loop.",
+        "Check for files less often, and do not list directories with ls -l in a loop.",
     ),
     "temporary files": (
         "files that were created and deleted again",
