@@ -375,7 +375,7 @@ chart of work, are of their arrival.
 5. Sum it from the first row with `group_work_s` above 0 on: *all*. Repeat steps 1 to 5 without
    `blocking_work_s`: *with*. Repeat them without `blocking_work_s` and `group_work_s`: *without*.
 6. Extra wait = (with - without) x *scale*. *Scale* is the sum of `measured_wait_s` from that row on
-   / all, at most {MOST_SCALE:g}. If nobody would wait without the group, it has no effect. The page
+   / all, at most {MOST_SCALE:g}. It has no effect if no request waits without the group. The page
    and the JSON have another scale if senders reach their limits of requests in flight, which the
    CSV does not have.
 7. Impact = extra wait x `users_share` of the JSON: of others' waiting, the part of users' requests.
