@@ -15,7 +15,6 @@ import polars as pl
 from django.db.models import Max
 from django.utils import timezone
 
-from ioportal.core.formatting import significant
 from ioportal.core.units import Source
 from ioportal.findings import cases, endings, history
 from ioportal.findings.models import Flag, FlagEvent
@@ -363,7 +362,8 @@ def abuse_reason(rule: Rule, flag: Flag) -> str:
     """
     times, minutes = rule.abuse_times or 0, ABUSE_AFTER // timedelta(minutes=1)
     ratio = flag.value / flag.threshold if flag.threshold else 0
-    exceeded = f"{significant(ratio)} times its threshold, " if ratio else ""
+    times_of = f"{ratio:,.1f}".removesuffix(".0")
+    exceeded = f"{times_of} times its threshold, " if ratio else ""
     return (
         f"{exceeded}abuse from {times:g} times on, once it has lasted {minutes} minutes, or from "
         f"{ABUSE_AT_ONCE * times:g} times at once"
