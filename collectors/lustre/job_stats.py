@@ -118,7 +118,8 @@ def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
     marks = _marks(lines, state, unterminated=chunk.first_line + chunk.text.count(b"\n"))
     entries = marks.filter(pl.col("row").is_not_null())
 
-    placed = place(lines, marks, inside=state.inside).with_columns(
+    before = SECOND_TARGET if state.headers > 1 else NO_BLOCK
+    placed = place(lines, marks, inside=state.inside, reason=before).with_columns(
         counter=pl.col("reason").is_null() & pl.col("text").str.contains(_COUNTER)
     )
     others = placed.filter(~pl.col("counter")).with_columns(kind=_kind())

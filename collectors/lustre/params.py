@@ -84,7 +84,9 @@ def numbered_lines(chunk: Chunk) -> pl.DataFrame:
     )
 
 
-def place(lines: pl.DataFrame, marks: pl.DataFrame, *, inside: bool) -> pl.DataFrame:
+def place(
+    lines: pl.DataFrame, marks: pl.DataFrame, *, inside: bool, reason: str = NO_BLOCK
+) -> pl.DataFrame:
     """Assign the lines of relevant parameters to blocks.
 
     Args:
@@ -93,6 +95,7 @@ def place(lines: pl.DataFrame, marks: pl.DataFrame, *, inside: bool) -> pl.DataF
             lines belong to a relevant parameter); row (their row of the table); reason (for
             rejecting them, if they have no row).
         inside: the same for the lines before the first mark.
+        reason: for rejecting these.
 
     Returns:
         The lines that are inside, with their row or the reason for rejection.
@@ -101,7 +104,9 @@ def place(lines: pl.DataFrame, marks: pl.DataFrame, *, inside: bool) -> pl.DataF
         lines.join_asof(marks.select("line", "inside", "row", "reason", mark="line"), on="line")
         .filter(pl.col("inside").fill_null(value=inside))
         .with_columns(
-            reason=pl.when(pl.col("line") < pl.col("mark") + BLOCK_LINES)
+            reason=pl.when(pl.col("mark").is_null())
+            .then(pl.lit(reason))
+            .when(pl.col("line") < pl.col("mark") + BLOCK_LINES)
             .then("reason")
             .otherwise(pl.lit(NO_BLOCK))
         )

@@ -615,6 +615,16 @@ def test_random_bytes_never_raise(content):
     assert_account_covers_every_line(content, *read(job_stats, JOB_COUNTERS, content))
 
 
+def test_lines_after_a_second_target_have_its_reason_in_every_chunk():
+    content = b"job_stats:\njob_stats:\n" + b"junk\n" * 9
+
+    _, rejects, _ = read(job_stats, JOB_COUNTERS, content)
+    _, chunked, _ = read(job_stats, JOB_COUNTERS, content, 12)
+
+    assert rejects["reason"].unique().to_list() == [job_stats.SECOND_TARGET]
+    assert_frame_equal(chunked, rejects)
+
+
 @given(TEXTS, st.integers(1, 400))
 @settings(max_examples=examples(50))
 def test_chunk_boundaries_do_not_matter(content, chunk_bytes):
