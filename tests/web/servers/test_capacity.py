@@ -160,5 +160,5 @@ def test_only_staff_see_capacities(as_alice, servers):
 
 
 def test_the_page_uses_a_fixed_number_of_queries(as_staff, servers, django_assert_num_queries):
-    with django_assert_num_queries(20):
+    with django_assert_num_queries(30):
         as_staff.get("/servers/mds1/capacity/")
