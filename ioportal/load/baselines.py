@@ -2,8 +2,8 @@
 
 Computed in the database from 10 s totals: four weeks have millions of rows. Baselines are stored
 with their period and are valid for a day, or for ten minutes where less than a day of the period
-was traced. Intervals in which the server was slow by the previous
-baseline are excluded, so that baselines do not follow an incident.
+was traced. Intervals in which the server was slow by the previous baseline are excluded, so that
+baselines do not follow an incident.
 """
 
 from __future__ import annotations

@@ -116,21 +116,27 @@ class CasePage:
 
     @cached_property
     def request(self) -> str:
-        """What its owner is asked to do, as in the latest mail; "": nothing on good data."""
-        if self.request_mail:
+        """What its owner is asked to do, as in the latest mail; "": see `_topic`."""
+        if self.request_mail and self._is_for_reader:
             return self.request_mail.request
         return self._topic.request if self._topic else ""
 
     @property
+    def _is_for_reader(self) -> bool:
+        """Whether the reader may see what its owner is asked: the owner and staff may."""
+        return self.is_own or self._user.is_staff
+
+    @property
     def remedies(self) -> list[Remedy]:
-        """What would help most, as mails to its owner say; none for other readers."""
-        return self._topic.remedies if self._topic and (self.is_own or self._user.is_staff) else []
+        """What would help most, as mails to its owner say."""
+        return self._topic.remedies if self._topic else []
 
     @cached_property
     def _topic(self) -> Topic | None:
-        """The case as a mail to its owner presents it; None: nothing on good data."""
-        about = topics([self.case.pk], self.case.owner) if self.case.owner else []
-        return about[0] if about else None
+        """The case as a mail to its owner presents it; None: nothing on good data, or others'."""
+        if not (self.case.owner and self._is_for_reader):
+            return None
+        return next(iter(topics([self.case.pk], self.case.owner)), None)
 
     @cached_property
     def mail_decision(self) -> CaseDecision | None:

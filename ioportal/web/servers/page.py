@@ -158,7 +158,7 @@ class ServerPage:
         """Whether its filesystem is simulated."""
         return self.server.filesystem.simulated
 
-    @property
+    @cached_property
     def states(self) -> list[ServerState]:
         """The state of a metadata server now; empty: it is another kind of server."""
         return server_states.of_server(self._user, self.server.name)

@@ -126,7 +126,7 @@ def test_a_server_without_data_shows_the_command_to_load_it(as_staff, module_sit
 
 
 def test_the_page_uses_a_fixed_number_of_queries(as_staff, reads, django_assert_num_queries):
-    with django_assert_num_queries(53):
+    with django_assert_num_queries(45):
         as_staff.get("/servers/mds1/")
 
 
