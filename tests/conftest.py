@@ -106,8 +106,12 @@ def pytest_itemcollected(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Start long files first, so that no worker is left with one at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """Start long files first; in a file, tests without the data that the others share.
+
+    So no worker is left with a long file at the end.
+    """
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: (item.path not in long, "module_db" in item.fixturenames))
 
 
 def broker_of_our_own():

@@ -28,19 +28,33 @@ def local_channels(settings):
     settings.CHANNEL_NETWORKS = [ip_network("127.0.0.0/8")]
 
 
+@pytest.fixture(scope="module")
+def storm_case(module_site, module_logs):
+    """Load a storm of alice once for all tests of a module; return the key of its case."""
+    return load_storm(module_logs)
+
+
 @pytest.fixture
-def storm(site, logs):
-    """Load a storm of alice, as if it had been evaluated live; return its case."""
+def storm(storm_case):
+    return Case.objects.get(pk=storm_case)
+
+
+def load_storm(logs):
+    """Load a storm of alice, as if it had been evaluated live; return the key of its case."""
     alice = {"full_name": "Alice Ng", "email": "alice@example.org"}
     UserAccount.objects.update_or_create(name="alice", defaults=alice)
     untraced.ingest(logs)
     flag = loading.evaluate()["impact", untraced.STORM]
     Flag.objects.update(opened_at=F("until"))
-    return Case.objects.get(pk=flag.case_id)
+    return flag.case_id
 
 
 @pytest.fixture
 def automatic(db):
+    return send_without_approval()
+
+
+def send_without_approval():
     """Send mails without approval."""
     return MailPolicy.objects.create(
         default_mode=Mode.AUTOMATIC,

@@ -12,12 +12,13 @@ from playwright.sync_api import expect
 from ioportal.alerts import outbox, planning
 from ioportal.alerts.follow_ups import follow_up
 from ioportal.alerts.models import Notification
+from ioportal.findings.models import Case
 from tests import contents, loading, untraced
-from tests.alerts.conftest import mails, storm
+from tests.alerts.conftest import load_storm, mails
 from tests.logs import at
 from tests.repeats import WEEK_AFTER, WEEK_BEFORE, repeat_jobs
 
-__all__ = ["mails", "storm"]
+__all__ = ["mails"]
 
 pytestmark = [
     pytest.mark.long,
@@ -41,8 +42,9 @@ def heavy_job(browser, django_db_setup, django_db_blocker):
 
 
 def test_a_storm_is_mailed_about_answered_and_followed_up(
-    visit, browser, portal, storm, mails, logs
+    visit, browser, portal, site, mails, logs
 ):
+    storm = Case.objects.get(pk=load_storm(logs))
     planning.plan(timezone.now() + timedelta(minutes=6))
     page = visit("/cases/")
     page.get_by_role("link", name=storm.title).first.click()

@@ -8,9 +8,9 @@ from aiosmtpd.handlers import Mailbox
 
 from ioportal.alerts import outbox, planning
 from ioportal.demo import mailbox
-from tests.alerts.conftest import automatic, storm
+from tests.alerts.conftest import automatic, storm, storm_case
 
-__all__ = ["automatic", "storm"]
+__all__ = ["automatic", "storm", "storm_case"]
 
 
 @pytest.fixture
