@@ -54,6 +54,7 @@ def stream_twice(deliver, token):
     return run
 
 
+@pytest.mark.long
 def test_the_order_of_batches_does_not_change_the_tables(stream_twice, attribute, reconcile):
     expected = stream_twice(STREAM, attribute, reconcile)
     orders = list(permutations(STREAM))
@@ -63,6 +64,7 @@ def test_the_order_of_batches_does_not_change_the_tables(stream_twice, attribute
     assert len(expected["telemetry_rpcwindow"]) == 6
 
 
+@pytest.mark.long
 def test_attribution_between_deliveries_does_not_change_the_tables(
     stream_twice, deliver, attribute
 ):

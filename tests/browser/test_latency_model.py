@@ -30,6 +30,7 @@ def runs(heavy_job):
     )
 
 
+@pytest.mark.long
 def test_sliders_change_the_predictions_and_the_address(visit, runs):
     page = visit("/model/?experiment=sliders")
     latency = page.get_by_label("Latency per operation (ms)", exact=True)

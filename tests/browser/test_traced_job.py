@@ -16,6 +16,7 @@ def log(tmp_path_factory):
     return path
 
 
+@pytest.mark.long
 def test_a_newcomer_uploads_a_log_and_reads_the_finding(visit, log):
     page = visit("/experiments/")
     page.get_by_role("link", name="Upload files").click()

@@ -42,6 +42,7 @@ DRAWN = """figure => {
 }"""
 
 
+@pytest.mark.long
 def test_bars_points_and_marks_are_drawn_within_the_spans_of_their_buckets(visit):
     page = visit("/styleguide/")
     charts.drawn(page, "lines")

@@ -31,6 +31,7 @@ def _flagged(evaluate, tmp_path):
     evaluate()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_flagged")
 def test_cases_are_triaged_by_keyboard(visit):
     page = visit("/cases/?rule=metadata-operations")

@@ -40,6 +40,7 @@ def click_bar(page, figure, number):
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
+@pytest.mark.long
 def test_a_bar_leads_to_its_job_and_the_job_to_its_user(visit):
     page = visit("/")
 
@@ -56,6 +57,7 @@ def test_a_bar_leads_to_its_job_and_the_job_to_its_user(visit):
     expect(page.get_by_role("heading", level=1)).to_contain_text("alice")
 
 
+@pytest.mark.long
 def test_a_keyboard_user_reaches_the_user_page(visit):
     page = visit("/")
 

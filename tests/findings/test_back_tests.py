@@ -239,6 +239,7 @@ _CHILD = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_back_test_restarts_after_its_worker_was_killed(environment, evaluate, jobs):
     evaluate()

@@ -25,6 +25,7 @@ RPCS = [ENQUEUES, OPENS, OTHERS]
 FIVE_MINUTES = timedelta(minutes=5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_evidence_does_not_depend_on_the_order_of_counters(jobs, read, evaluate, seed):
     reads = [("11:59", None)]
@@ -103,6 +104,7 @@ def test_a_job_belongs_to_the_filesystem_of_its_peak(logs, ingest, evaluate):
     assert (evidence.peak_operations, evidence.filesystem.name) == (200, "pond")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_evidence_does_not_depend_on_the_order_of_traces(logs, ingest, jobs, evaluate, seed):
     draw = Random(seed)  # noqa: S311  (no secret)
@@ -140,6 +142,7 @@ def test_evidence_does_not_depend_on_the_order_of_traces(logs, ingest, jobs, eva
     assert evidence.lock_ratio == pytest.approx(30 / 90 if others else None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", list(permutations(("70", "71", "80"))), ids="-".join)
 def test_flags_do_not_depend_on_the_order_of_evaluation(jobs, logs, ingest, refresh, order):
     """Two jobs are a campaign until a larger third job starts."""

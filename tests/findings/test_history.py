@@ -36,6 +36,7 @@ def repeat_on_the_days_before():
         statistics.save(force_insert=True)
 
 
+@pytest.mark.long
 def test_the_highest_amount_of_every_history_equals_the_number_in_the_flag(
     ingest_hour, refresh, evaluate
 ):

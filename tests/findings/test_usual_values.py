@@ -70,6 +70,7 @@ def hides_each_owner(jobs):
     )
 
 
+@pytest.mark.long
 def test_rules_and_pages_have_the_same_similar_jobs():
     checked = list(Job.objects.filter(statistics__quality="good", node_count__gt=0)[::7])
     frame = evidence.for_jobs({job.pk for job in checked}).frame

@@ -301,6 +301,7 @@ def test_implausibly_large_counters_are_rejected(logs, ingest, reconcile):
     assert reconcile()
 
 
+@pytest.mark.long
 def test_the_largest_valid_counters_do_not_overflow(logs, ingest, reconcile, refresh):
     ingest("sacct", logs("jobs", sacct(Run("77"))), cluster="anvil")
     samples, size = 2**53 - 1, 2**60 - 1

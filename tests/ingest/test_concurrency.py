@@ -83,6 +83,7 @@ def files(logs):
     ]
 
 
+@pytest.mark.long
 def test_concurrent_loads_give_the_same_tables_as_sequential_loads(
     files, ingest, in_parallel, reconcile
 ):

@@ -231,6 +231,7 @@ def portal_windows(queries):
     return rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_start_time", [False, True])
 def test_agents_and_the_portal_compute_the_same_windows(
     site, logs, ingest, portal_windows, has_start_time

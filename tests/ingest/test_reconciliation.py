@@ -47,6 +47,7 @@ MODIFICATIONS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("loaded")
 def test_every_modification_is_reported(call, subtests):
     for modification in MODIFICATIONS:

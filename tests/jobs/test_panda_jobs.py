@@ -56,6 +56,7 @@ def test_a_panda_job_is_linked_by_batch_id_and_time(load, linked, reconcile, ord
     assert reconcile()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_records_of_a_panda_job_may_arrive_in_any_order(load, linked, order):
     waiting = panda_job(1, None, None, None, jobstatus="activated", modificationtime=None)

@@ -99,6 +99,7 @@ def restored(request, django_db_setup):
             admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(name))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("restored", RELEASES, indirect=True, ids=lambda path: path.name)
 def test_a_database_of_an_earlier_release_is_upgraded_with_its_data(restored, queries):
     with psycopg.connect(restored) as database:

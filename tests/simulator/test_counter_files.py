@@ -78,6 +78,7 @@ def untouched(job, fault):
     )
 
 
+@pytest.mark.long
 def test_the_totals_of_the_mdt_equal_the_truth(mdt, truth, fault):
     sums = sums_over_lives(only_counters(entries for _, entries in mdt))
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tomllib
 
+import pytest
+
 
 def digests(folder):
     files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -20,6 +22,7 @@ def python(*arguments, **environment):
     subprocess.run([sys.executable, *arguments], check=True, env=os.environ | environment)
 
 
+@pytest.mark.long
 def test_a_seed_gives_the_same_bytes(tmp_path):
     a_day = ("--start", "2017-10-17", "--days", "1", "--rate", "0.2", "--poll", "3600")
 

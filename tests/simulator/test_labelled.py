@@ -73,6 +73,7 @@ def read(text):
     return samples
 
 
+@pytest.mark.long
 def test_a_slow_server_delays_operations_and_loses_none(made):
     assert made.service.served.queues
     delayed = 0

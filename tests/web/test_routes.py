@@ -360,6 +360,7 @@ def test_every_visitor_opens_only_permitted_routes(visitors, page_names, visitor
     assert outcomes == expected
 
 
+@pytest.mark.long
 def test_the_title_of_a_page_names_its_heading(visitors, page_names):
     differing, headings = [], 0
     for _, address, access in TABLE:
@@ -385,6 +386,7 @@ def test_the_title_of_a_page_names_its_heading(visitors, page_names):
     assert headings > 40
 
 
+@pytest.mark.long
 def test_exports_accept_tokens_with_the_rights_of_their_users(visitors, page_names):
     def served(visitor, address):
         answer = visitors(visitor, "GET", address)

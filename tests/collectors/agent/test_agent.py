@@ -5,6 +5,8 @@ import signal
 import threading
 import time
 
+import pytest
+
 from tests.collectors.agent.traces import trace
 
 
@@ -46,6 +48,7 @@ def test_a_growing_trace_reaches_the_portal_as_windows(agent, portal, eventually
     ]
 
 
+@pytest.mark.long
 def test_kills_at_random_times_neither_lose_nor_repeat_records(agent, portal, eventually):
     """A writer appends, rotates and repeats records while the agent is killed repeatedly."""
     random_ = random.Random(4)  # noqa: S311  (reproducible)

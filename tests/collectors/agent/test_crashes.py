@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import httpx
+import pytest
 
 from collectors.agent.delivery.shipper import Shipper
 from collectors.agent.delivery.spool import Spool
@@ -64,6 +65,7 @@ class Process:
             self.shipper.step()
 
 
+@pytest.mark.long
 def test_crashes_neither_lose_nor_repeat_records(tmp_path, agent, portal, monkeypatch, never):
     log, written = tmp_path / "rpctrace.log", 0
     killer = Killer(monkeypatch)

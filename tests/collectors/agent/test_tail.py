@@ -100,6 +100,7 @@ ACTIONS = (
 )
 
 
+@pytest.mark.long
 @settings(max_examples=examples(40))
 @given(actions=st.lists(st.sampled_from(ACTIONS), max_size=12))
 def test_every_line_is_read_once(tmp_path_factory, actions):

@@ -191,6 +191,7 @@ def damaged(text, damage):
     return text
 
 
+@pytest.mark.long
 @given(lines=st.lists(PIECES, max_size=30), damage=DAMAGE, chunk_bytes=st.integers(50, 2_000))
 @settings(max_examples=examples(150))
 def test_columns_chunks_and_the_exact_path_agree_on_any_log(parsed, lines, damage, chunk_bytes):

@@ -625,6 +625,7 @@ def test_lines_after_a_second_target_have_its_reason_in_every_chunk():
     assert_frame_equal(chunked, rejects)
 
 
+@pytest.mark.long
 @given(TEXTS, st.integers(1, 400))
 @settings(max_examples=examples(50))
 def test_chunk_boundaries_do_not_matter(content, chunk_bytes):
@@ -712,6 +713,7 @@ def printed_sums(names, samples, unit):
     return {f"{name}_us": n for name, n in timed if n and f"{name}_us" in TIMES}
 
 
+@pytest.mark.long
 @given(st.data(), st.sampled_from(sorted(VERSIONS)), JOBS, st.integers(1, 4000))
 @settings(max_examples=examples(50))
 def test_generated_output_of_any_version_is_parsed_exactly(data, version, jobs, chunk_bytes):
@@ -749,6 +751,7 @@ def hard_wrapped(line, width):
     return [line] if whole else [line[at : at + width] for at in range(0, len(line), width)]
 
 
+@pytest.mark.long
 @given(st.sampled_from(sorted(FOLDER.glob("get_param_*.txt"))), st.integers(40, 200))
 @settings(max_examples=examples(50))
 def test_hard_wrapped_counters_equal_unwrapped_counters(path, width):

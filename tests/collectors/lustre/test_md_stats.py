@@ -303,6 +303,7 @@ def test_random_bytes_never_raise(content):
     assert account.rejected == rejects.height
 
 
+@pytest.mark.long
 @given(TEXTS, st.integers(1, 400))
 @settings(max_examples=examples(50))
 def test_chunk_boundaries_do_not_matter(content, chunk_bytes):

@@ -398,6 +398,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(rpc_trace, "PART_CHUNKS", 1)
 
 
+@pytest.mark.long
 def test_records_are_remembered_for_a_minute(small_parts):
     hour = [moved(ENQUEUE, step) for step in range(0, 3_600_000_000, 1_000_000)]
     repeats = RepeatedRecords()
@@ -545,6 +546,7 @@ def none_is_plain(text, first_line):
     return newlines, rpc_plain.Plain(numbers, plain.names)
 
 
+@pytest.mark.long
 @settings(max_examples=examples(200))
 @given(text=texts, chunk_bytes=st.sampled_from([300, 1_000, 1 << 20]))
 def test_fast_and_exact_path_agree_on_any_text(text, chunk_bytes):

@@ -159,6 +159,7 @@ def test_a_list_truncated_between_records_has_a_reject(parse):
     assert parsed.rejects["reason"].to_list() == [json_stream.CUT]
 
 
+@pytest.mark.long
 def test_a_long_response_takes_bounded_memory():
     record = json.dumps(RECORD | {"jobparameters": "x" * 2_000})
     files = ", ".join(['{"pandaid": 1, "lfn": "x"}'] * 60_000)

@@ -13,6 +13,7 @@ def measured(rng, constant, factor, exponent, spread):
     return (constant + factor * SCALES**exponent) * rng.lognormal(0, spread, SCALES.size)
 
 
+@pytest.mark.long
 def test_the_interval_of_the_exponent_contains_the_truth_at_its_rate():
     rng = np.random.default_rng(1)
     inside = refused = 0

@@ -45,15 +45,20 @@ def words(mail):
     return " ".join(mail.get_body(["plain"]).get_content().split())
 
 
-@pytest.fixture
-def crisis(site, logs):
-    """Load the storm, as if it had been evaluated live; return its case."""
+@pytest.fixture(scope="module")
+def crisis_case(module_site, module_logs):
+    """Load the storm, as if it had been evaluated live; return the key of its case."""
     UserAccount.objects.create(name="hepprod", team="PanDA", email="panda@example.org")
-    story.ingest_storm(logs)
+    story.ingest_storm(module_logs)
     flags = loading.evaluate()
     Flag.objects.update(opened_at=F("until"))
     [key] = {flag.case_id for (rule, _), flag in flags.items() if rule == "impact-of-many-jobs"}
-    return Case.objects.get(pk=key)
+    return key
+
+
+@pytest.fixture
+def crisis(crisis_case):
+    return Case.objects.get(pk=crisis_case)
 
 
 def test_a_crisis_is_complained_about_confirmed_and_over(crisis, logs, automatic, mails, client):

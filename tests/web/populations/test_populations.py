@@ -307,6 +307,7 @@ def answers(as_alice, new_job):
     return run
 
 
+@pytest.mark.long
 def test_sliding_ranges_reveal_two_digits_at_most(answers, new_job):
     """Responses are equal for all values with the same rounded digits."""
     for number in range(41):
