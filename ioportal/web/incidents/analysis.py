@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,125 +22,36 @@ from ioportal.load.principals import BYS, Name, job_group_name, named
 from ioportal.site.contacts import contact
 from ioportal.site.models import Server, Service
 from ioportal.telemetry import coverage
-from ioportal.web.incidents import queue_rows
+from ioportal.web.incidents import queue_rows, tables
+from ioportal.web.incidents.tables import (
+    GroupImpact,
+    Latency,
+    PrincipalImpact,
+    SlowInterval,
+    rounded,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-    from datetime import datetime
+    from collections.abc import Collection, Mapping
 
     from django.contrib.auth.models import User
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.load.analysis.slowness import Slowdown
     from ioportal.load.incidents import Analysis
     from ioportal.load.top_consumers import PrincipalKey
     from ioportal.site.contacts import Contact
     from ioportal.site.models import Filesystem
+    from ioportal.web.common.tables import Table
     from ioportal.web.incidents.queue_rows import QueueRow
 
-EXPORT_COLUMNS = ("principal", "rpcs", "share", "service_s", "impact_s", "suffered_s")
+_FIGURES = ("rpcs", "share", "service_s", "impact_s", "suffered_s")
 _DEFAULT = "1h"  # value of the parameter `last`
 _SUGGESTION_RANGE = timedelta(hours=24)  # up to the latest trace
 _LISTED = 25
 _MIN_IMPACT_S = 0.01  # of groups
 _MUCH = 0.9  # of the RPCs: with a usual time
 _ALL_OTHERS = Name("all others together")
-
-
-@dataclass(frozen=True)
-class PrincipalImpact:
-    """Load and impact of one principal; times are seconds of wait beyond the usual.
-
-    None: not visible, because it could reveal another user's jobs.
-    """
-
-    name: Name
-    rpcs: int
-    share: float | None  # of the servers' work
-    service_s: float | None
-    impact_s: float | None  # extra wait of others
-    suffered_s: float | None  # own wait above usual
-
-    @property
-    def values(self) -> tuple[Any, ...]:
-        """Its row in exports: `EXPORT_COLUMNS`."""
-        figures = (self.rpcs, self.share, self.service_s, self.impact_s, self.suffered_s)
-        return (self.name.text, *figures)
-
-
-@dataclass(frozen=True)
-class GroupImpact:
-    """Load and impact of a group of jobs."""
-
-    kind: str
-    name: Name
-    impact_s: float  # extra wait of others
-    suffered_s: float  # own wait above usual
-    own_share: float  # of the wait above usual of all RPCs
-    share: float  # of the work of the servers
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """Its members in exports."""
-        return {**vars(self), "name": self.name.text}
-
-
-@dataclass(frozen=True)
-class Latency:
-    """Mean time of RPCs of one kind, from arrival to end; None: not visible, or unknown."""
-
-    server: str
-    service: str
-    opcode: str
-    rpcs: int | None
-    mean_us: float | None
-    usual_us: float | None
-
-    @property
-    def ratio(self) -> float | None:
-        """The mean over the usual time."""
-        return self.mean_us / self.usual_us if self.mean_us and self.usual_us else None
-
-    def rounded(self, hidden: Mapping[str, bool] | None) -> Latency:
-        """Return it as users may see it; None: all is hidden."""
-        if hidden is None or hidden["rpcs"] or hidden["total_us"]:
-            return replace(self, rpcs=None, mean_us=None, usual_us=_coarse(self.usual_us))
-        rounded = {name: _coarse(getattr(self, name)) for name in ("rpcs", "mean_us", "usual_us")}
-        return replace(self, **rounded)
-
-
-@dataclass(frozen=True)
-class SlowInterval:
-    """An interval in which RPCs of a server took much longer than usual; None: not visible."""
-
-    filesystem: str
-    server: str
-    start: datetime
-    end: datetime
-    worst_ratio: float | None  # to the usual time
-    wait_above_usual_s: float | None  # of all requests, whoever caused it
-
-    @classmethod
-    def from_slowdown(cls, slowdown: Slowdown, filesystem: str, server: str) -> SlowInterval:
-        """Return a slowdown with the names of its filesystem and server."""
-        return cls(
-            filesystem,
-            server,
-            slowdown.start,
-            slowdown.end,
-            slowdown.factor,
-            slowdown.waited_s,
-        )
-
-    def rounded(self, hidden: Mapping[str, bool] | None) -> SlowInterval:
-        """Return it as users may see it; None: all is hidden."""
-        is_hidden = hidden is None or any(hidden.values())
-        return replace(
-            self,
-            worst_ratio=None if is_hidden else _coarse(self.worst_ratio),
-            wait_above_usual_s=None if is_hidden else _coarse(self.wait_above_usual_s),
-        )
 
 
 class ImpactAnalysis:
@@ -217,12 +128,11 @@ class ImpactAnalysis:
     @cached_property
     def _hidden(self) -> dict[str, bool]:
         """Whether each sum over other users' principals could reveal a single user."""
-        names = EXPORT_COLUMNS[1:]
         if self._result is None or self._owners.is_empty():
-            return dict.fromkeys(names, True)
+            return dict.fromkeys(_FIGURES, True)
         parts = self._result.impact.principals.join(self._owners, on="principal")
-        sums = hidden_sums(parts.with_columns(everything=0), ["everything"], names)
-        return sums.select(names).row(0, named=True)
+        sums = hidden_sums(parts.with_columns(everything=0), ["everything"], _FIGURES)
+        return sums.select(_FIGURES).row(0, named=True)
 
     def _hidden_requests(self, *group: str) -> dict[tuple[Any, ...], dict[str, bool]]:
         """Return whether sums over others' requests could reveal a single user, by group."""
@@ -266,17 +176,12 @@ class ImpactAnalysis:
         rows = [row for principal, row in self._rows if principal not in self._names]
         sums: Any = {
             name: None if any(row[name] is None for row in rows) else sum(row[name] for row in rows)
-            for name in EXPORT_COLUMNS[1:]
+            for name in _FIGURES
         }
-        rounded: Any = {
-            name: None if self._hidden[name] else _coarse(total) for name, total in sums.items()
+        shown: Any = {
+            name: None if self._hidden[name] else rounded(total) for name, total in sums.items()
         }
-        return PrincipalImpact(_ALL_OTHERS, **rounded)
-
-    @property
-    def more(self) -> int:
-        """Number of principals that are not listed."""
-        return len(self._rows) - len(self.principals)
+        return PrincipalImpact(_ALL_OTHERS, **shown)
 
     @cached_property
     def busiest(self) -> PrincipalImpact | None:
@@ -361,11 +266,6 @@ class ImpactAnalysis:
         """Groups of jobs with most impact; for staff."""
         return self._groups[:_LISTED]
 
-    @property
-    def more_groups(self) -> int:
-        """Number of groups with impact that are not listed."""
-        return max(0, len(self._groups) - _LISTED)
-
     @cached_property
     def _groups(self) -> list[GroupImpact]:
         if not (self._user.is_staff and self._result):
@@ -414,19 +314,30 @@ class ImpactAnalysis:
         """The wait above usual of all RPCs, whoever caused it."""
         return self._result.impact.waited_s if self._result else 0
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of its exports."""
-        return (row.values for row in self.principals)
+    @property
+    def table(self) -> Table[PrincipalImpact]:
+        """The table of principals."""
+        return tables.principals(
+            self.principals,
+            len(self._rows) - len(self.principals),
+            is_staff=self._user.is_staff,
+        )
+
+    @property
+    def panels(self) -> list[Table[Any]]:
+        """The tables of groups and of queues."""
+        found = [tables.groups(self.groups, max(0, len(self._groups) - _LISTED))]
+        return [*found, tables.queues(self.queues)]
+
+    @property
+    def latency_table(self) -> Table[Latency]:
+        """The table of latency."""
+        return tables.latency(self.latency)
 
 
 def _relative(row: dict[str, Any]) -> dict[str, Any]:
     """Return an own row in which figures that others are a part of are rounded."""
-    return row | {name: _coarse(row[name]) for name in ("share", "impact_s")}
-
-
-def _coarse(value: float | None) -> Any:
-    """Round a figure of several users; integers remain integers."""
-    return None if value is None else type(value)(coarse(value))
+    return row | {name: rounded(row[name]) for name in ("share", "impact_s")}
 
 
 def for_filesystem(filesystem: Filesystem, window: TimeRange, user: User) -> ImpactAnalysis:

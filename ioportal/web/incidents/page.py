@@ -8,84 +8,68 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.core.exceptions import ValidationError
-from django.core.paginator import Paginator
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from ioportal.core.units import Unit
 from ioportal.load import request_times
 from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.load.models import Incident, Report
 from ioportal.site.models import Filesystem, Server
-from ioportal.web.incidents import analysis
+from ioportal.web.common.tables import Table
+from ioportal.web.incidents import analysis, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from django.contrib.auth.models import User
-    from django.core.paginator import Page
     from django.http import QueryDict
 
     from ioportal.load.step_charts import StepsChart
-    from ioportal.web.incidents.analysis import ImpactAnalysis, SlowInterval
+    from ioportal.web.incidents.analysis import ImpactAnalysis
+    from ioportal.web.incidents.tables import SlowInterval
 
 _LISTED = 25
 _AROUND = timedelta(days=14)  # before and after an incident
-_COLUMNS = ("id", "server", "filesystem", "start", "end")
-_STAFF_COLUMNS = ("title", "saved_by", "saved_at")
-
-
-def _fact(incident: Incident, name: str) -> object:
-    facts = {"server": incident.server.name, "filesystem": incident.server.filesystem.name}
-    return facts.get(name) or getattr(incident, name)
 
 
 class IncidentListPage:
     """Saved incidents, suggestions and reports."""
 
-    def __init__(self, user: User, page: str = "") -> None:
-        """`page` is the address's value; nonsense means the first page."""
+    def __init__(self, user: User, query: QueryDict) -> None:
+        """Read the number of the page from the query."""
         self._user = user
-        self._page = page
-        self._incidents = Incident.objects.select_related("server__filesystem")
-
-    @cached_property
-    def saved(self) -> Page[Incident]:
-        """A page of the saved incidents."""
-        return Paginator(self._incidents, _LISTED).get_page(self._page)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the export."""
-        return (*_COLUMNS, *(_STAFF_COLUMNS if self._user.is_staff else ()))
-
-    def export_rows(self) -> Iterator[list[object]]:
-        """Yield a row for each saved incident."""
-        for incident in self._incidents.iterator():
-            yield [_fact(incident, name) for name in self.columns]
+        self.saved = Table(
+            "Saved incidents",
+            tables.saved_incidents(user),
+            Incident.objects.select_related("server__filesystem"),
+            nothing="No saved incidents.",
+            query=query,
+            per_page=_LISTED,
+        )
 
     @property
     def suggestions(self) -> list[SlowInterval]:
         """Slow intervals that staff may save."""
         return analysis.suggestions() if self._user.is_staff else []
 
-    @cached_property
-    def reports(self) -> list[tuple[Report, list[Incident]]]:
+    @property
+    def reports(self) -> Table[Report]:
         """Reports, each with its incidents: for staff those without any, for users their own."""
         visible = Report.objects.visible_to(self._user).select_related("filesystem", "reporter")
         reports = list((visible.without_incident() if self._user.is_staff else visible)[:_LISTED])
-        if not reports:
-            return []
-        times = [report.at for report in reports]
-        incidents = Incident.objects.select_related("server").filter(
-            start__lte=max(times) + Report.EARLY, end__gt=min(times) - Report.LATE
-        )
-        around = list(incidents)
-        return [
-            (report, [incident for incident in around if report.belongs_to(incident)])
+        around: list[Incident] = []
+        if reports:
+            times = [report.at for report in reports]
+            incidents = Incident.objects.select_related("server").filter(
+                start__lte=max(times) + Report.EARLY, end__gt=min(times) - Report.LATE
+            )
+            around = list(incidents)
+        of_report = {
+            report.pk: [incident for incident in around if report.belongs_to(incident)]
             for report in reports
-        ]
+        }
+        return tables.listed_reports(reports, of_report, is_staff=self._user.is_staff)
 
     @property
     def simulated(self) -> bool:
@@ -97,14 +81,14 @@ class _AnalysisPage:
     """Common parts of the pages that show an impact analysis."""
 
     min_windows = MIN_BASELINE_WINDOWS
-    microseconds = Unit.MICROSECONDS
 
     def __init__(self, user: User) -> None:
         self._user = user
 
-    def _reports(self, filesystem: int, start: datetime, end: datetime) -> Iterable[Report]:
+    def _reports(self, filesystem: int, start: datetime, end: datetime) -> Table[Report]:
         reports = Report.objects.visible_to(self._user).about(filesystem, start, end)
-        return reports.select_related("reporter", "filesystem")
+        rows = list(reports.select_related("reporter", "filesystem"))
+        return tables.reports(rows, is_staff=self._user.is_staff)
 
 
 class IncidentPage(_AnalysisPage):
@@ -137,7 +121,7 @@ class IncidentPage(_AnalysisPage):
         ]
 
     @cached_property
-    def reports(self) -> Iterable[Report]:
+    def reports(self) -> Table[Report]:
         """The visible reports around its time."""
         return self._reports(self.filesystem.pk, self.incident.start, self.incident.end)
 
@@ -149,9 +133,10 @@ class IncidentPage(_AnalysisPage):
     @property
     def about(self) -> dict[str, Any]:
         """The JSON export's members next to its rows."""
-        columns = (*_COLUMNS, *((*_STAFF_COLUMNS, "notes") if self._user.is_staff else ()))
+        columns = tables.saved_incidents(self._user)
         return {
-            **{name: _fact(self.incident, name) for name in columns},
+            **{column.name: column.exact(self.incident) for column in columns},
+            **({"notes": self.incident.notes} if self._user.is_staff else {}),
             "simulated": self.simulated,
             **self.analysis.about,
             "reports": [
@@ -160,7 +145,7 @@ class IncidentPage(_AnalysisPage):
                     "description": report.description,
                     "reporter": report.reporter.get_username(),
                 }
-                for report in self.reports
+                for report in self.reports.rows
             ],
         }
 
@@ -193,10 +178,10 @@ class ImpactPage(_AnalysisPage):
         return analysis.for_filesystem(self.filesystem, self.window, self._user)
 
     @cached_property
-    def reports(self) -> Iterable[Report]:
+    def reports(self) -> Table[Report] | None:
         """The reports around this time."""
         if self.filesystem is None or self.window is None:
-            return []
+            return None
         return self._reports(self.filesystem.pk, self.window.start, self.window.end)
 
     @cached_property
@@ -224,6 +209,9 @@ class ImpactPage(_AnalysisPage):
         filesystem = {"filesystem": self.filesystem.name, "simulated": self.filesystem.simulated}
         return {**filesystem, **self.analysis.about}
 
-    def export_rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of the analysis."""
-        return self.analysis.rows() if self.analysis else iter(())
+    @property
+    def export(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """The columns and rows of the exports."""
+        if self.analysis is None:
+            return [column.name for column in tables.PRINCIPALS], []
+        return self.analysis.table.export

@@ -16,7 +16,6 @@ from ioportal.site.models import Server
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
-from ioportal.web.incidents.analysis import EXPORT_COLUMNS
 from ioportal.web.incidents.forms import IncidentForm, ReportForm, SaveForm
 from ioportal.web.incidents.page import ImpactPage, IncidentListPage, IncidentPage
 from ioportal.web.incidents.queue_page import QueuePage
@@ -36,9 +35,9 @@ def incident_list(request: UserRequest) -> HttpResponseBase:
         form.save()
         messages.success(request, "Report sent. Staff see it next to the server data of its time.")
         return redirect("incident_list")
-    page = IncidentListPage(request.user, parameter(request, "page"))
+    page = IncidentListPage(request.user, request.GET)
     if exports.requested_format(request):
-        return exports.response(request, "incidents", {}, page.columns, page.export_rows())
+        return exports.response(request, "incidents", {}, *page.saved.export)
     context = {"section": "incidents", "incidents": page, "form": form}
     return render(request, "incidents/list.html", context)
 
@@ -62,8 +61,8 @@ def incident(request: UserRequest, pk: int) -> HttpResponseBase:
         incident.refresh_from_db()
     page = IncidentPage(incident, request.user)
     if exports.requested_format(request):
-        rows = page.analysis.rows()
-        return exports.response(request, f"incident-{pk}", page.about, EXPORT_COLUMNS, rows)
+        rows = page.analysis.table.export
+        return exports.response(request, f"incident-{pk}", page.about, *rows)
     address = request.build_absolute_uri(request.path)
     context = {"section": "incidents", "page": page, "form": form, "address": address}
     return render(request, "incidents/incident.html", context)
@@ -91,8 +90,7 @@ def impact_analysis(request: UserRequest) -> HttpResponseBase:
     if exports.requested_format(request):
         if page.errors:
             return exports.invalid_query({"range": page.errors})
-        rows = page.export_rows()
-        return exports.response(request, "impact-analysis", page.about, EXPORT_COLUMNS, rows)
+        return exports.response(request, "impact-analysis", page.about, *page.export)
     return render(request, "incidents/impact.html", {"section": "incidents", "page": page})
 
 
