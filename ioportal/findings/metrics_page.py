@@ -305,9 +305,10 @@ same rule.
    known around seconds in which requests waited longer in the queue than in the handler.
 2. *Capacity*: the median work in a second inside the queues of the day before the end of a queue.
    Of these seconds only the typical ones count: those within {TYPICAL:.0%} of each other that did
-   most of the work. Without a baseline the capacity is unknown. If a busy queue does more, or up to
-   {TYPICAL:.0%} less, its work is scaled to the capacity, because usual times do not fit every mix
-   of requests. Differences up to {CHANCE:.0%} are left.
+   most of the work. Without a baseline the capacity is unknown, and so it is if the server did more
+   while nothing waited: then requests inside queues took more work than usual. If a busy queue does
+   more, or up to {TYPICAL:.0%} less, its work is scaled to the capacity, because usual times do not
+   fit every mix of requests. Differences up to {CHANCE:.0%} are left.
 3. *Held requests*: clients limit their requests in flight. At the limit they send the next request
    when an answer arrives, so their requests show the pace of the server. Such requests move to the
    beginning of that time: at the sender's rate before, or immediately if it sent less. A server is

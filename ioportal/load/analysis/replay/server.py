@@ -22,6 +22,8 @@ FULL_SHARE = 0.93  # of the capacity: the server does no more
 AT_LIMIT = 0.5  # of the limit of requests in flight
 _BUSY_SHARE = 0.5  # of the capacity: slow steps with less are blocked, not busy
 _FEWEST_STEPS = 3
+_CALM_PERCENTILE = 90  # of the work of steps without waiting: no capacity is below it
+_FEWEST_CALM_STEPS = 20
 CHANCE = 0.03  # of the work of a busy step
 TYPICAL = 0.15  # difference from the capacity of the steps inside queues, relative
 _QUANTILE = 1.96  # of 95 % intervals
@@ -68,15 +70,20 @@ def plateau(demand: Demand) -> Plateau | None:
 
     It is the median work of the steps inside queues, from the second to the last but one, that are
     `TYPICAL`: those with most of the work. A server that is blocked does less, and requests that
-    are cheaper than usual look like more.
+    are cheaper than usual look like more. If it did more while nothing waited, the requests inside
+    queues took more work than usual, and who sent these is not known.
     """
     served_s = demand.served_s.sum(axis=1) / demand.width_s
-    inside = np.flatnonzero(_inside(_is_slow(demand, served_s)))
+    is_slow = _is_slow(demand, served_s)
+    inside = np.flatnonzero(_inside(is_slow))
     shown = inside[_typical(served_s[inside])]
     if len(shown) < _FEWEST_STEPS or 2 * served_s[shown].sum() < served_s[inside].sum():
         return None
     typical = served_s[shown]
     value = float(np.median(typical))
+    calm = served_s[~is_slow & (served_s > 0)]
+    if len(calm) >= _FEWEST_CALM_STEPS and np.percentile(calm, _CALM_PERCENTILE) > value:
+        return None
     error = _QUANTILE * _MEDIAN * float(typical.std()) / math.sqrt(len(typical))
     request_s = float(demand.served_s[shown].sum() / demand.ended[shown].sum())
     return Plateau(value, value - error, value + error, len(shown), request_s)

@@ -291,6 +291,19 @@ def test_queues_that_contradict_each_other_show_no_capacity():
     assert plateau(rows_of(*fast, *slow, *slowest)) is None
 
 
+def test_a_queue_of_less_work_than_without_waiting_shows_no_capacity():
+    """Requests of the storm take more work than usual: whoever is steady seems to do most of it."""
+    calm = [(at, "steady", 0.44, 0.5) for at in range(60)]
+    storm = [
+        (at, name, work_s, 8.0)
+        for at in range(60, 90)
+        for name, work_s in (("steady", 0.3), ("b", 0.05))
+    ]
+
+    assert plateau(rows_of(*storm)) is not None
+    assert plateau(rows_of(*calm, *storm)) is None
+
+
 def test_requests_that_are_cheaper_than_usual_do_not_hide_later_storms():
     """For some seconds, the server seems to do five times its work."""
     arrival, sender, took = served(BACKGROUND, (15_000, 20, 30))
