@@ -106,12 +106,12 @@ DATABASES = {
             "keepalives_interval": 10,
             "keepalives_count": 3,
             "tcp_user_timeout": 60_000,
-            # A suspended process must not keep its locks.
             # Late data may change many rows of a compressed chunk; the default limit is 100,000.
             # Prepared statements (`ioportal.core.postgres.compiled`) have one plan for all values.
             "options": "-c timescaledb.max_tuples_decompressed_per_dml_transaction=0 "
             "-c plan_cache_mode=force_generic_plan "
-            "-c idle_in_transaction_session_timeout=5min",
+            # A suspended process must not keep its locks, of a transaction or of a stage.
+            "-c idle_in_transaction_session_timeout=5min -c idle_session_timeout=10min",
         },
     }
 }
