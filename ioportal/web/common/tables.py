@@ -178,6 +178,11 @@ class Table(Generic[Row]):
         return kind(self.rows, self.per_page).get_page(self.query.get("page"))
 
     @property
+    def has_rows(self) -> bool:
+        """Whether there is any row."""
+        return bool(self.page if self.per_page else self.rows)
+
+    @property
     def shown(self) -> Iterable[Row]:
         """The rows of the page."""
         rows = self.page if self.per_page else self.rows[: self.most or None]
