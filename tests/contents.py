@@ -1,5 +1,7 @@
 """Contents of the database without ids, to compare loads."""
 
+from functools import cache
+
 from django.core.management import call_command
 from django.db import connection
 from psycopg import sql
@@ -85,13 +87,19 @@ def empty_hypertables():
             cursor.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table)))
 
 
-def _rows(table):
+@cache
+def _columns(table):
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT column_name FROM information_schema.columns WHERE table_name = %s ORDER BY 1",
             [table],
         )
-        names = [name for (name,) in cursor.fetchall() if name not in _OWN_ID | _CLOCK]
+        return [name for (name,) in cursor.fetchall() if name not in _OWN_ID | _CLOCK]
+
+
+def _rows(table):
+    names = _columns(table)
+    with connection.cursor() as cursor:
         columns = [
             sql.SQL(_MEANING[name]) if name in _MEANING else sql.Identifier(name) for name in names
         ]
