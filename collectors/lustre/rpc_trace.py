@@ -25,6 +25,7 @@ import polars as pl
 from collectors.background import in_background
 from collectors.byte_scan import Offsets
 from collectors.format import LineFormat
+from collectors.lustre.rpc_breaks import end_of_record, in_one_line, whole_records
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
 from collectors.lustre.rpc_plain import Plain, read_plain, records_of
 from collectors.lustre.rpc_records import Records, is_timed
@@ -87,7 +88,7 @@ def parse(
     """
     repeats = repeats or RepeatedRecords()
     with ThreadPoolExecutor(2) as threads:  # numpy and polars release the GIL
-        chunks = in_background(threads, _split, source.chunks())
+        chunks = in_background(threads, _split, whole_records(source.chunks()))
         parts = in_background(threads, _read, _batched(chunks))
         demand = seconds or SlowSeconds()
         new = (_without_repeated(part, repeats) for part in parts)
@@ -106,16 +107,16 @@ def _split(chunk: Chunk) -> _Lines:
     ended = text.endswith(b"\n")
     is_odd[-1] = not ended  # there is no line after a final newline
     odd = np.flatnonzero(is_odd)
-    claims = [
-        text.find(_HANDLED, start, end) >= 0
-        for start, end in zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
-    ]
-    odd = odd[np.array(claims, np.bool_)]
-    texts = [
-        text[start:end] for start, end in zip(starts[odd].tolist(), ends[odd].tolist(), strict=True)
-    ]
+    numbers, texts, reached = [], [], 0
+    for number, start, end in zip(
+        odd.tolist(), starts[odd].tolist(), ends[odd].tolist(), strict=True
+    ):
+        if start >= reached and text.find(_HANDLED, start, end) >= 0:
+            reached = end_of_record(text, start, end)
+            numbers.append(chunk.first_line + number)
+            texts.append(in_one_line(text[start:reached]))
     count = len(newlines) + int(not ended)
-    return _Lines(chunk.first_line, count, plain, odd + chunk.first_line, texts, ended)
+    return _Lines(chunk.first_line, count, plain, np.array(numbers, np.int64), texts, ended)
 
 
 def _batched(chunks: Iterator[_Lines]) -> Iterator[list[_Lines]]:

@@ -305,6 +305,41 @@ def test_rpcs_with_implausible_times_are_counted_but_not_timed(service_us, total
     assert account == Account(lines=1, accepted=1)
 
 
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 25])  # a line or all
+@pytest.mark.parametrize(
+    ("job", "read_as"),
+    [
+        pytest.param("77\n", "77?", id="at its end"),
+        pytest.param("\n" * 31, "?" * 31, id="longest"),
+        pytest.param("a b\r\nc\n\rd", "a b?c?\rd", id="with carriage returns"),
+        pytest.param(f"7\n{WITH_JOB[:28]}\n", f"7?{WITH_JOB[:28]}?", id="like a header"),
+        pytest.param("7\nHandled RPC", "7?Handled RPC", id="like another record"),
+        pytest.param("Handled RPC\nHandled RPC\n", "Handled RPC?Handled RPC?", id="like several"),
+    ],
+)
+def test_line_breaks_in_a_job_id_are_read_as_question_marks(job, read_as, chunk_bytes):
+    record = WITH_JOB.replace(":1234567 ", f":{job} ")
+
+    table, rejects, account = parse(log(ENQUEUE, record, CLOSE), chunk_bytes)
+
+    read = table.sort("start", "opcode").select("job", "opcode", "timed").rows()
+    assert read == [("", 35, 1), ("", 101, 1), (read_as, 35, 1)]
+    assert rejects.is_empty()
+    assert account == Account(3 + job.count("\n"), accepted=3, irrelevant=job.count("\n"))
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 25])
+@pytest.mark.parametrize(
+    "between",
+    [pytest.param([HANDLING], id="another record"), pytest.param([""] * 31, id="too many lines")],
+)
+def test_a_record_without_a_timing_tail_does_not_take_a_later_one(between, chunk_bytes):
+    table, _, account = parse(log(ENQUEUE.removesuffix(TAIL), *between, TAIL), chunk_bytes)
+
+    assert table.select("count", "timed").rows() == [(1, 0)]
+    assert account == Account(len(between) + 2, accepted=1, irrelevant=len(between) + 1)
+
+
 def test_windows_are_ten_seconds_by_nid_job_service_and_opcode():
     text = log(
         ENQUEUE,
@@ -493,6 +528,8 @@ RECORDS = [
     WITH_JOB.replace(":35:", ":-1:"),
     WITH_JOB.replace(":1234567 ", ": "),
     WITH_JOB.replace(":1234567 ", ":a:b c:d "),
+    WITH_JOB.replace(":1234567 ", ":77\n "),
+    WITH_JOB.replace(":1234567 ", ":Handled RPC\n\r\nHandled RPC "),
     WITH_JOB.replace("10.1.2.3@o2ib1", "2001:db8::10@tcp"),
     "second line of a message",
     "",
@@ -548,10 +585,10 @@ def none_is_plain(text, first_line):
 
 @pytest.mark.long
 @settings(max_examples=examples(200))
-@given(text=texts, chunk_bytes=st.sampled_from([300, 1_000, 1 << 20]))
-def test_fast_and_exact_path_agree_on_any_text(text, chunk_bytes):
+@given(text=texts, chunk_bytes=st.sampled_from([1, 300, 1_000, 1 << 20]))
+def test_fast_and_exact_path_agree_on_any_text_and_chunks(text, chunk_bytes):
     table, rejects, account = parse(text, chunk_bytes)
-    exact_table, exact_rejects, exact_account = parse_exactly(text, chunk_bytes)
+    exact_table, exact_rejects, exact_account = parse_exactly(text, 1 << 20)
 
     assert_frame_equal(table, exact_table)
     assert_frame_equal(rejects, exact_rejects)
