@@ -338,9 +338,11 @@ same rule.
 A queue is evaluated when it has drained: the requests of {OPEN_S:g} s and {OPEN_SHARE:.0%} of its
 length after its end are known. A longer one is evaluated after {YOUNG_S:g} s. Pages also show a
 queue that reaches the end of the trace, and say that no flag uses it. If more than
-{MOST_UNTRACED:.0%} of a queue was not traced, its impact is *estimated*. Minutes without a queue
-are evaluated like queues; there, requests wait as with random arrivals. *Blocked time* of a sender
-in a second is ``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``, if
+{MOST_UNTRACED:.0%} of a queue was not traced, its impact is *estimated*; if as much of it is in
+windows of which more than {MOST_UNTRACED:.0%} of the RPCs have no times, it is unknown. Minutes
+without a queue are evaluated like queues; there, requests wait as with random arrivals. *Blocked
+time* of a sender in a second is
+``service time - {BLOCKED_TIMES:g} x slowness x usual time of its requests``, if
 positive: these wait for a lock. *Slowness* is service time / work of the busiest sender, at least
 1. Impact is stored by 10 s, from 0.01 s on, where all RPCs took at least
 {EVERY_SLOW_WINDOW.enter} times the usual time. The impacts of several groups may add up to more

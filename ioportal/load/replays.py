@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
+from django.db.models import F, Sum
 from django.utils import timezone
 
 from collectors.lustre.rpc_seconds import SLICE_S
@@ -14,13 +15,19 @@ from ioportal.load import baselines, demand, principal_windows
 from ioportal.load.analysis.impact import MAX_WAIT, MEMBERS
 from ioportal.load.analysis.replay import impact as replay
 from ioportal.load.analysis.replay.demand import Demand
-from ioportal.load.analysis.replay.harm import BEFORE_S, OPEN_S, OPEN_SHARE, YOUNG_S
+from ioportal.load.analysis.replay.harm import (
+    BEFORE_S,
+    MOST_UNTRACED,
+    OPEN_S,
+    OPEN_SHARE,
+    YOUNG_S,
+)
 from ioportal.load.analysis.replay.seconds import time_of
 from ioportal.load.analysis.replay.server import at_capacity
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW
 from ioportal.telemetry import coverage, levels
 from ioportal.telemetry.coverage import Interval
-from ioportal.telemetry.models import AttributedSecond, Coverage
+from ioportal.telemetry.models import AttributedSecond, Coverage, LoadWindow, floor_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -202,11 +209,23 @@ def _served(
         end = time_of(requested, len(requested.work_s))
         traced = coverage.traced([server_id], requested.start, end)
         untraced = coverage.gaps(traced, traced[0].start, traced[-1].end) if traced else []
+        untimed = _untimed(server_id, requested.start, end)
         earlier = _earlier(server_id, whole.start, usual)
         parts = replay.queue_harms(
-            requested, members, capacity.value, until, untraced, earlier=earlier
+            requested, members, capacity.value, until, untraced, untimed=untimed, earlier=earlier
         )
         yield Served(slow, requested, members, capacity, parts)
+
+
+def _untimed(server_id: int, start: datetime, end: datetime) -> list[Interval]:
+    """Return the windows around [start, end) in which many RPCs of a server have no times."""
+    windows = LoadWindow.objects.between(floor_to_window(start), end).filter(server_id=server_id)
+    untimed = (
+        windows.values("start")
+        .annotate(rpcs=Sum("count"), untimed=Sum(F("count") - F("timed")))
+        .filter(untimed__gt=MOST_UNTRACED * F("rpcs"))
+    )
+    return [Interval(row["start"], row["start"] + levels.IMPACT.width) for row in untimed]
 
 
 def _earlier(server_id: int, start: datetime, usual: pl.DataFrame) -> pl.DataFrame | None:

@@ -90,6 +90,7 @@ def queue_harms(
     until: datetime | None = None,
     untraced: Sequence[tuple[datetime, datetime]] = (),
     *,
+    untimed: Sequence[tuple[datetime, datetime]] = (),
     earlier: pl.DataFrame | None = None,
 ) -> list[QueueHarms]:
     """Return how much less others would have waited without each principal and group, by queue.
@@ -100,6 +101,8 @@ def queue_harms(
         capacity_s: work that the server does in a second, in seconds of an idle server.
         until: end of the known requests; None: all are known. See `harms`.
         untraced: disjoint intervals whose requests are unknown.
+        untimed: disjoint intervals with requests whose times are unknown. The harm in queues with
+            more than a short part in them is unknown.
         earlier: columns sender and work_s, in a step before a queue whose begin is not in the
             demand; None: unknown.
 
@@ -119,8 +122,10 @@ def queue_harms(
     return [
         QueueHarms(
             queue,
-            [(*found[harm.group][:2], harm) for harm in harms],
-            is_traced=_untraced_share(demand, queue, untraced) <= MOST_UNTRACED,
+            [(*found[harm.group][:2], harm) for harm in harms]
+            if _share_in(untimed, demand, queue) <= MOST_UNTRACED
+            else [],
+            is_traced=_share_in(untraced, demand, queue) <= MOST_UNTRACED,
         )
         for queue, harms in by_queue(
             demand, groups, party.to_list(), capacity_s, known, earlier_s=earlier_s
@@ -128,12 +133,13 @@ def queue_harms(
     ]
 
 
-def _untraced_share(
-    demand: Demand, queue: Queue, untraced: Sequence[tuple[datetime, datetime]]
+def _share_in(
+    intervals: Sequence[tuple[datetime, datetime]], demand: Demand, queue: Queue
 ) -> float:
+    """Return the part of a queue that is in disjoint intervals."""
     first, end = (time_of(demand, step) for step in (queue.first, queue.end))
-    unknown = [min(gap[1], end) - max(gap[0], first) for gap in untraced]
-    return sum(max(part / (end - first), 0.0) for part in unknown)
+    parts = [min(until, end) - max(since, first) for since, until in intervals]
+    return sum(max(part / (end - first), 0.0) for part in parts)
 
 
 def by_window(demand: Demand, parts: list[QueueHarms]) -> pl.DataFrame:
