@@ -82,7 +82,7 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
     """
     observed = observation.current(now)
     keys = {share.principal for each in observed for share in each.shares}
-    names = {key: name for key, name in names_of(keys, user).items() if _may_see(user, key, name)}
+    names = names_of(keys, user)
     servers = []
     for row, shares, is_accused in observed:
         subjects = [
@@ -109,12 +109,6 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
             )
         )
     return servers
-
-
-def _may_see(user: User, key: PrincipalKey, name: Name) -> bool:
-    """Return whether a user may see a name; names of single principals are checked already."""
-    is_group = key[0] in JobGroup.Kind.values
-    return user.is_staff or not is_group or name.user == user.get_username()
 
 
 def _described(key: PrincipalKey, name: Name) -> Name:

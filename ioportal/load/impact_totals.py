@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 from ioportal.core.times import is_current
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.load import job_groups, queue_links
-from ioportal.load.principals import BYS, Name, job_group_name, named
+from ioportal.load.principals import BYS, Name, job_group_names, named
 from ioportal.site.contacts import contacts
 from ioportal.site.models import Server
 from ioportal.telemetry import retention
@@ -233,11 +233,11 @@ def rows_of_groups(
 def rows(
     totals: Mapping[PrincipalKey, ImpactTotal], user: User, listed: int = _LISTED
 ) -> list[ImpactRow]:
-    """Return the first rows of totals whose names `user` may see: staff, all groups of jobs.
+    """Return the first rows of totals whose names `user` may see.
 
     Args:
         totals: in order.
-        user: see `principals.named`.
+        user: see `names_of`.
         listed: the maximum number of rows.
     """
     names = names_of(totals, user)
@@ -250,10 +250,12 @@ def rows(
 
 
 def names_of(keys: Collection[PrincipalKey], user: User) -> dict[PrincipalKey, Name]:
-    """Return the names of principals, as far as `user` may see them, and of groups of jobs."""
+    """Return the names of principals and groups of jobs, as far as `user` may see them."""
     principals = [key for key in keys if key[0] in Principal.values]
     groups = job_groups.by_key(key for kind, key in keys if kind in JobGroup.Kind.values)
+    names = job_group_names(groups.select("kind", "key").iter_rows(), user)
     return named(principals, user, BYS[0]) | {
-        (kind_id, principal_id): job_group_name(kind, text)
+        (kind_id, principal_id): names[kind, text]
         for kind, text, kind_id, principal_id in groups.iter_rows()
+        if (kind, text) in names
     }

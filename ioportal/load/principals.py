@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.db.models import Q
+from django.db.models import Q, prefetch_related_objects
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.jobs.models import Job
-from ioportal.load.job_groups import Application, Campaign
+from ioportal.load.job_groups import Application, Campaign, project_of
 from ioportal.load.principal_windows import principal_name
 from ioportal.site import process_names
 from ioportal.site.models import Filesystem, Nid, SourceJobId
@@ -143,6 +143,23 @@ def job_group_name(kind: str, text: str) -> Name:
         return Name(f"{name} of project {project}", address)
     user, name = Application.from_text(text)
     return Name(f"{name} of {user}", address, user=user)
+
+
+def job_group_names(groups: Iterable[tuple[str, str]], user: User) -> dict[tuple[str, str], Name]:
+    """Return the names of those groups of jobs, by kind and text, of which `user` sees all jobs."""
+    return {
+        group: job_group_name(*group)
+        for group in groups
+        if user.is_staff or _sees_all_jobs(user, *group)
+    }
+
+
+def _sees_all_jobs(user: User, kind: str, text: str) -> bool:
+    if kind in {"project", "campaign"}:
+        prefetch_related_objects([user], "groups")
+        return project_of(kind, text) in {group.name for group in user.groups.all()}
+    owner = Application.from_text(text).user if kind == "application" else text
+    return owner == user.get_username()
 
 
 def job_group_filters(kind: str, text: str) -> dict[str, str]:

@@ -227,6 +227,21 @@ def test_pages_of_users_projects_and_jobs_show_their_impact(impacts):
 
 
 @pytest.mark.usefixtures("_stream")
+def test_users_see_the_impact_of_groups_whose_jobs_they_see(as_alice, as_bob):
+    """Alice's job names the project, but only bob is a member: others' jobs are its impact, too."""
+    storm = Job.objects.get(batch_id=untraced.STORM)
+
+    def kinds(client, page):
+        return re.findall(r"(\w+) \S+ \S+ estimated", words_of(client.get(page)))
+
+    assert kinds(as_alice, f"/jobs/{storm.pk}/") == ["job", "user", "application"]
+    assert kinds(as_alice, "/users/alice/") == ["user", "application"]
+    assert kinds(as_alice, "/projects/PHY12/") == []
+    assert kinds(as_bob, f"/jobs/{storm.pk}/") == ["job", "project", "campaign"]
+    assert kinds(as_bob, "/projects/PHY12/") == ["project", "campaign", "campaign"]
+
+
+@pytest.mark.usefixtures("_stream")
 def test_the_impact_analysis_is_estimated(as_staff):
     page = words_of(as_staff.get(f"/incidents/impact/{RANGE}"))
     export = json_of(as_staff.get(f"/incidents/impact/{RANGE}&format=json"))

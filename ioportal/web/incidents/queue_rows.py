@@ -10,9 +10,8 @@ import polars as pl
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.load import queue_links
 from ioportal.load.analysis.replay.impact import PRINCIPAL
-from ioportal.load.job_groups import Application, Campaign
 from ioportal.load.principal_windows import principal_key
-from ioportal.load.principals import BYS, Name, job_group_name, named
+from ioportal.load.principals import BYS, Name, job_group_names, named
 from ioportal.load.queue_users import is_hidden, owners
 from ioportal.telemetry.models import Principal
 
@@ -79,10 +78,9 @@ def group_names(groups: Collection[tuple[str, str]], user: User) -> dict[tuple[s
     """Return the names of groups of a replay that a user may see, by kind and key."""
     principals = {principal_key(key): key for kind, key in groups if kind == PRINCIPAL}
     names = named(list(principals), user, BYS[0])
-    return {(PRINCIPAL, key): names[pair] for pair, key in principals.items() if pair in names} | {
-        (kind, key): job_group_name(kind, key)
-        for kind, key in groups
-        if kind != PRINCIPAL and _may_see(kind, key, user)
+    of_jobs = job_group_names((group for group in groups if group[0] != PRINCIPAL), user)
+    return of_jobs | {
+        (PRINCIPAL, key): names[pair] for pair, key in principals.items() if pair in names
     }
 
 
@@ -173,17 +171,6 @@ def _first(queues: pl.DataFrame, kinds: Sequence[str]) -> pl.DataFrame:
     )
     by_rank = queues.sort(rank, -pl.col("share"), "key", nulls_last=True)
     return by_rank.unique(_QUEUE, keep="first", maintain_order=True)
-
-
-def _may_see(kind: str, key: str, user: User) -> bool:
-    """Return whether a user sees all jobs of a group of jobs."""
-    if user.is_staff:
-        return True
-    if kind in {"project", "campaign"}:
-        project = Campaign.from_text(key).project if kind == "campaign" else key
-        return user.groups.filter(name=project).exists()
-    owner = Application.from_text(key).user if kind == "application" else key
-    return owner == user.get_username()
 
 
 def _rounded(figures: dict[str, float | None], others: pl.DataFrame) -> dict[str, float | None]:
