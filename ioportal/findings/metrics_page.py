@@ -237,7 +237,8 @@ of pilots (the batch jobs of PanDA jobs), or of their nodes. Only the selected j
   requests, in traces (rpctrace). Hours without a trace are estimated from service statistics
   (mds_stats): wait in the queue + mean time of the kinds that the server times. The load of an hour
   is its mean concurrency; hours in which none of the jobs ran are left out. With a filter by
-  cluster, only servers of its filesystems count.
+  cluster, only servers of its filesystems count. It is for staff: in a calm hour, all requests may
+  be of a single user.
 - Bins have equal widths of the load, at most {MAX_BINS}; bins of fewer than {MIN_VALUES} values are
   joined. Their intervals (95 %) are Student's, with the standard error of medians over resampled
   days. Days are local days of the starts.

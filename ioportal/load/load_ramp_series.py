@@ -171,10 +171,11 @@ class Population:
     kind: JobKind
     records: Records  # columns of their records
     cluster: Cluster | None  # of all jobs; None: any
+    with_latency: bool  # the requests are of all users: for staff
 
 
 def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
-    """Relate the concurrency of selected jobs to their metrics, and to the latency of MDSs.
+    """Relate the concurrency of selected jobs to their metrics, for staff also to MDS latency.
 
     Args:
         population: the jobs.
@@ -210,9 +211,11 @@ def compute(population: Population, load: Load, buckets: Buckets) -> LoadRamp:
         )
         for metric in metrics
     )
-    relations = (*of_jobs, _latency(population.cluster, level, buckets, edges))
+    relations = list(of_jobs)
+    if population.with_latency:
+        relations.append(_latency(population.cluster, level, buckets, edges))
     over_time = level.mean(edges[:-1], edges[1:]).tolist()
-    return LoadRamp(over_time, _medians(loads, starts, edges)[0], relations)
+    return LoadRamp(over_time, _medians(loads, starts, edges)[0], tuple(relations))
 
 
 def _usual_run_s(ran: Runs) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ioportal.load.load_ramp_series import Load, LoadRamp, Relation
     from ioportal.metrics import Metric
 
-_CACHE_VERSION = 2  # to be changed with the classes of `load.load_ramp_series`
+_CACHE_VERSION = 3  # to be changed with the classes of `load.load_ramp_series`
 BINS_HEADER = (
     *("metric", "unit", "concurrency_from", "concurrency_to", "concurrency", "counted", "count"),
     *("days", "median", "median_low", "median_high"),
@@ -222,7 +222,9 @@ class LoadRampPage(TrendsPage):
         if buckets is None:
             return None
         cluster = self.filter.form.cleaned_data.get("cluster")
-        population = Population(self.filtered, self.job_kind, self.offered.records, cluster)
+        population = Population(
+            self.filtered, self.job_kind, self.offered.records, cluster, self.user.is_staff
+        )
         result = self.cached(
             "load-ramp",
             (_CACHE_VERSION, self.load.name, buckets.edges),

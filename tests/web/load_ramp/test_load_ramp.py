@@ -131,6 +131,24 @@ def test_latency_is_measured_or_estimated_by_hour(as_staff, site, logs, ingest):
     assert "No traces or service statistics" not in page
 
 
+def test_only_staff_see_the_latency_of_all_users_requests(as_staff, as_alice, site, logs, ingest):
+    ingest("sacct", logs("sacct", sacct(Run("9", start="10:00"))), cluster="anvil")
+    ingest("rpctrace", logs("trace.log", rpc(at("11:10"), us=(30, 40)) + "\n"), server="mds1")
+
+    def shown(client):
+        answers = [
+            client.get("/load-ramp/", HOURS),
+            client.get("/load-ramp/bins/", {"format": "json", **HOURS}),
+            client.get("/load-ramp/over-time/", {"format": "json", **HOURS}),
+        ]
+        texts = list(map(text_of, answers))
+        assert all("duration_s" in text for text in texts)
+        return ["mds_latency_us" in text for text in texts]
+
+    assert shown(as_staff) == [True, True, True]
+    assert shown(as_alice) == [False, False, False]
+
+
 def test_the_page_shows_charts_conclusions_and_tables(as_staff, ramp):
     page = as_staff.get("/load-ramp/", PERIOD)
 
