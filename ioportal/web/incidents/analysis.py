@@ -84,7 +84,7 @@ class ImpactAnalysis:
         """How impact was computed; "unknown": there is no baseline, or no capacity."""
         if self._result is None:
             return ""
-        return self._result.source if self.has_baseline else "unknown"
+        return self._result.source if self.knows_impact else "unknown"
 
     @property
     def baseline_share(self) -> float:
@@ -97,6 +97,11 @@ class ImpactAnalysis:
         return self.baseline_share > 0
 
     @property
+    def knows_impact(self) -> bool:
+        """Whether impact is known: queues use the baseline of their time, not of the range."""
+        return self.has_baseline or any(row.impact_s is not None for row in self.queues)
+
+    @property
     def covers_little(self) -> bool:
         """Whether many RPCs have no usual time: waits above usual leave them out."""
         return 0 < self.baseline_share < _MUCH
@@ -107,9 +112,11 @@ class ImpactAnalysis:
         if self._result is None:
             return []
         principals = self._result.impact.principals
+        unknown = pl.lit(None, pl.Float64)
         if not self.has_baseline:
-            unknown = pl.lit(None, pl.Float64)
-            principals = principals.with_columns(impact_s=unknown, suffered_s=unknown)
+            principals = principals.with_columns(suffered_s=unknown)
+        if not self.knows_impact:
+            principals = principals.with_columns(impact_s=unknown)
         rows = principals.rows(named=True)
         return [(principal_windows.principal_key(row.pop("principal")), row) for row in rows]
 
@@ -277,8 +284,8 @@ class ImpactAnalysis:
                 row["kind"],
                 job_group_name(row["kind"], row["key"]),
                 row["impact_s"],
-                row["suffered_s"],
-                min(1, row["suffered_s"] / total_s) if total_s else 0,
+                row["suffered_s"] if self.has_baseline else None,
+                min(1, row["suffered_s"] / total_s) if total_s else None,
                 row["share"],
             )
             for row in rows

@@ -44,13 +44,13 @@ class PrincipalImpact:
 
 @dataclass(frozen=True)
 class GroupImpact:
-    """Load and impact of a group of jobs."""
+    """Load and impact of a group of jobs; None: unknown."""
 
     kind: str
     name: Name
     impact_s: float  # extra wait of others
-    suffered_s: float  # own wait above usual
-    own_share: float  # of the wait above usual of all RPCs
+    suffered_s: float | None  # own wait above usual
+    own_share: float | None  # of the wait above usual of all RPCs
     share: float  # of the work of the servers
 
     @property
