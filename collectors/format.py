@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from collectors.lustre.rpc_records import LATEST_S
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import Parsed
 from collectors.source import Lines, Source
@@ -39,6 +40,7 @@ class Origin:
     exec_hosts_are_compute_nodes: bool = True
     service: str = ""  # of statistics without a parameter name
     repeats: RepeatedRecords | None = None  # records of earlier inputs, to be skipped
+    latest_s: int = LATEST_S  # since 1970; records of an RPC trace with later times are rejected
 
 
 EXPERIMENT_OPTIONS: tuple[Option, ...] = ("experiment", "arm", "run")

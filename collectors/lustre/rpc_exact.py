@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from collectors.lustre import rpc_records
-from collectors.lustre.rpc_records import Records
+from collectors.lustre.rpc_records import EARLIEST_S, LATEST_S, Records
 from collectors.parsed import REJECT_TEXT_CHARACTERS
 from collectors.tables import REJECTS
 
@@ -44,12 +44,13 @@ _END = (
 )
 
 
-def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
+def read_exactly(lines: pl.DataFrame, latest_s: int = LATEST_S) -> tuple[Records, pl.DataFrame]:
     """Parse lines that claim to be a handled RPC.
 
     Args:
         lines: `line` (number), `text` (contains `HANDLED`, no NUL) and `ended` (false for the last
             line of a source without a newline).
+        latest_s: the latest time, in seconds since 1970.
 
     Returns:
         The records, and a frame of `tables.REJECTS`.
@@ -57,7 +58,7 @@ def read_exactly(lines: pl.DataFrame) -> tuple[Records, pl.DataFrame]:
     read = (
         _extracted(_extracted(lines.lazy(), "text", _LINE), "end", _END)
         .with_columns(
-            time_us=_time_us(pl.col("seconds"), pl.col("micros")),
+            time_us=_time_us(pl.col("seconds"), pl.col("micros"), latest_s),
             opcode=_opcode(pl.col("opcode")),
             job=pl.col("job").fill_null(""),
             has_job=pl.col("job").is_not_null(),
@@ -95,7 +96,7 @@ def _records(read: pl.DataFrame) -> Records:
 _CHECKS = (
     (~pl.col("call").str.contains(_CALL), f'message does not begin with "{HANDLED}"'),
     (pl.col("thread").str.len_chars() > rpc_records.THREAD_CHARACTERS, "no thread name"),
-    (pl.col("time_us").is_null(), "time out of range (1970 to 2106)"),
+    (pl.col("time_us").is_null(), "time before 2001 or in the future"),
     (pl.col("xid").str.len_chars() > rpc_records.XID_CHARACTERS, "no xid"),
     (pl.col("nid").str.len_chars() > rpc_records.NID_CHARACTERS, "NID too long"),
     (pl.col("opcode").is_null(), f"opcode out of range (0 to {rpc_records.LARGEST_OPCODE})"),
@@ -141,9 +142,10 @@ def _opcode(digits: pl.Expr) -> pl.Expr:
     return pl.when(number >= 0).then(number)
 
 
-def _time_us(seconds: pl.Expr, micros: pl.Expr) -> pl.Expr:
+def _time_us(seconds: pl.Expr, micros: pl.Expr, latest_s: int) -> pl.Expr:
     whole = seconds.cast(pl.Int64, strict=False)
-    return pl.when(whole <= rpc_records.LATEST_S).then(whole * 1_000_000 + micros.cast(pl.Int64))
+    is_plausible = whole.is_between(EARLIEST_S, latest_s)
+    return pl.when(is_plausible).then(whole * 1_000_000 + micros.cast(pl.Int64))
 
 
 def _mismatches(column: str, parts: tuple[tuple[str, str], ...]) -> Iterator[tuple[pl.Expr, str]]:

@@ -30,7 +30,7 @@ from collectors.byte_scan import (
     without_number,
 )
 from collectors.lustre import rpc_records
-from collectors.lustre.rpc_records import NAMES, NUMBERS, Records
+from collectors.lustre.rpc_records import EARLIEST_S, LATEST_S, NAMES, NUMBERS, Records
 
 _LONGEST_READ_BYTES = 128  # upper bound
 
@@ -64,17 +64,18 @@ class _Shape:
     tail_start: bytes  # of the timing tail
 
 
-def read_plain(text: bytes, first_line: int) -> tuple[Offsets, Plain]:
+def read_plain(text: bytes, first_line: int, latest_s: int = LATEST_S) -> tuple[Offsets, Plain]:
     """Parse the plain lines of a text.
 
     Args:
         text: UTF-8, no NUL.
         first_line: number of the first line.
+        latest_s: the latest time, in seconds since 1970.
 
     Returns:
         The offsets of all newlines, and the records of the plain lines for `records_of`.
     """
-    lines = _Lines(text, _shape_of(text))
+    lines = _Lines(text, _shape_of(text), latest_s)
     return lines.ends, lines.read(first_line)
 
 
@@ -118,12 +119,13 @@ class _Lines:
     belong to the line.
     """
 
-    def __init__(self, text: bytes, shape: _Shape) -> None:
+    def __init__(self, text: bytes, shape: _Shape, latest_s: int) -> None:
         in_text = np.frombuffer(text, np.uint8)
         self.ends = ByteIndex(in_text, b"\n").offsets()
         self._text = Text(text.ljust(_LONGEST_READ_BYTES, b"\0"))
         self._colons = ByteIndex(in_text, b":")
         self._shape = shape
+        self._latest_s = latest_s
         self._is_plain = np.ones(len(self.ends), np.bool_)
 
     def read(self, first_line: int) -> Plain:
@@ -207,7 +209,8 @@ class _Lines:
         low = second & np.uint64(0xFFFF) | second >> np.uint64(24) << np.uint64(16)
         low |= third << np.uint64(56)
         time_us = self._number(high, 8) * np.uint64(10**8) + self._number(low, 8)
-        self._keep_only(time_us < (rpc_records.LATEST_S + 1) * 10**6)
+        self._keep_only(time_us >= EARLIEST_S * 10**6)
+        self._keep_only(time_us < (self._latest_s + 1) * 10**6)
         return time_us
 
     def _service(self, thread: list[Words], size: Offsets) -> list[Words]:

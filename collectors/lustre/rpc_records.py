@@ -9,6 +9,7 @@ import polars as pl
 
 from collectors.byte_scan import WORD_BYTES, Words, mixed
 
+EARLIEST_S = 10**9  # 2001, as for counters: a clock that is not set begins in 1970
 LATEST_S = 2**32 - 1  # the header's seconds are an unsigned 32-bit number
 LARGEST_OPCODE = 2**15 - 1
 THREAD_CHARACTERS = 16

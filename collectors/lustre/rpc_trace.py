@@ -17,6 +17,7 @@ Source: docs/formats.md, "RPC trace"; printf in lustre/ptlrpc/service.c and prin
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -28,7 +29,7 @@ from collectors.format import LineFormat
 from collectors.lustre.rpc_breaks import end_of_record, in_one_line, whole_records
 from collectors.lustre.rpc_exact import HANDLED, read_exactly
 from collectors.lustre.rpc_plain import Plain, read_plain, records_of
-from collectors.lustre.rpc_records import Records, is_timed
+from collectors.lustre.rpc_records import LATEST_S, Records, is_timed
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.lustre.rpc_seconds import SlowSeconds
 from collectors.parsed import Account, Parsed
@@ -66,7 +67,10 @@ class _Part:
 
 
 def parse(
-    source: Lines, repeats: RepeatedRecords | None = None, seconds: SlowSeconds | None = None
+    source: Lines,
+    repeats: RepeatedRecords | None = None,
+    seconds: SlowSeconds | None = None,
+    latest_s: int = LATEST_S,
 ) -> Iterator[Parsed]:
     """Parse a debug log and aggregate its handled RPCs into windows.
 
@@ -76,6 +80,7 @@ def parse(
             whose times overlap.
         seconds: the records of this server whose demand by second is not decided yet, if more
             records will follow; by default it is decided at the end of the source.
+        latest_s: the latest time of a record, in seconds since 1970; later ones are rejected.
 
     Yields:
         Parts with a frame of `tables.RPC_WINDOWS`, one per `PART_CHUNKS` chunks. Handled RPCs are
@@ -88,8 +93,9 @@ def parse(
     """
     repeats = repeats or RepeatedRecords()
     with ThreadPoolExecutor(2) as threads:  # numpy and polars release the GIL
-        chunks = in_background(threads, _split, whole_records(source.chunks()))
-        parts = in_background(threads, _read, _batched(chunks))
+        whole = whole_records(source.chunks())
+        chunks = in_background(threads, partial(_split, latest_s=latest_s), whole)
+        parts = in_background(threads, partial(_read, latest_s=latest_s), _batched(chunks))
         demand = seconds or SlowSeconds()
         new = (_without_repeated(part, repeats) for part in parts)
         followed = ((part, demand.add(part.records)) for part in new)
@@ -98,9 +104,9 @@ def parse(
             yield Parsed(RPC_WINDOWS.empty(), REJECTS.empty(), Account(), seconds=rest)
 
 
-def _split(chunk: Chunk) -> _Lines:
+def _split(chunk: Chunk, latest_s: int) -> _Lines:
     text = cleaned(chunk.text)
-    newlines, plain = read_plain(text, chunk.first_line)
+    newlines, plain = read_plain(text, chunk.first_line, latest_s)
     starts, ends = np.append(0, newlines + 1), np.append(newlines, len(text))
     is_odd = np.ones(len(ends), np.bool_)
     is_odd[plain.numbers["line"] - chunk.first_line] = False
@@ -124,7 +130,7 @@ def _batched(chunks: Iterator[_Lines]) -> Iterator[list[_Lines]]:
         yield batch
 
 
-def _read(chunks: list[_Lines]) -> _Part:
+def _read(chunks: list[_Lines], latest_s: int) -> _Part:
     last = chunks[-1]
     odd = {
         "line": np.concatenate([chunk.odd for chunk in chunks]),
@@ -135,7 +141,7 @@ def _read(chunks: list[_Lines]) -> _Part:
         pl.col("text").cast(pl.String).str.strip_suffix("\r"),
         ended=(pl.col("line") < last.first + last.count - 1) | last.ended,
     )
-    records, rejects = read_exactly(lines)
+    records, rejects = read_exactly(lines, latest_s)
     plain = records_of([chunk.plain for chunk in chunks])
     return _Part(sum(chunk.count for chunk in chunks), Records.concat([plain, records]), rejects)
 
@@ -190,7 +196,7 @@ RPC_TRACE = LineFormat(
     label="Lustre RPC trace",
     table=RPC_WINDOWS,
     seconds_table=RPC_SECONDS,
-    parse=lambda source, origin: parse(source, origin.repeats),
+    parse=lambda source, origin: parse(source, origin.repeats, latest_s=origin.latest_s),
     scopes=("server",),
     options=("server", "filesystem"),
     agent_inputs=("file", "pipe", "command", "folder"),

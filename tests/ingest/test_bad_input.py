@@ -5,13 +5,18 @@ import io
 import json
 import os
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 import pytest
 import zstandard
 from django.core.management import CommandError
 
+from ioportal.ingest.formats.common import discard
+from ioportal.ingest.models import DirtyTrace, Segment
+from ioportal.telemetry import rollups
+from ioportal.telemetry.models import DirtyImpact
+from ioportal.telemetry.stage_runs import drain
 from tests import contents
 from tests.logs import (
     Run,
@@ -348,7 +353,7 @@ def test_a_trace_with_jobs_in_its_period_is_loaded_without_a_warning(logs, call,
 
 
 def test_a_clock_jump_leaves_a_gap_in_coverage(logs, ingest, queries, reconcile):
-    wild = datetime(2106, 1, 1, tzinfo=UTC)
+    wild = datetime(2020, 1, 1, tzinfo=UTC)
     lines = [rpc("12:00:00"), rpc("12:00:05"), rpc(wild), rpc("12:00:06")]
     ingest("rpctrace", logs("t", "\n".join(lines)), server="mds1")
 
@@ -360,6 +365,38 @@ def test_a_clock_jump_leaves_a_gap_in_coverage(logs, ingest, queries, reconcile)
     ingest("rpctrace", logs("later", rpc("13:00")), server="mds1")
 
     assert reconcile()
+
+
+def test_records_of_impossible_times_are_rejected(logs, ingest, queries):
+    times = datetime(1970, 1, 2, tzinfo=UTC), datetime.now(UTC) + timedelta(days=1), at("12:00")
+    account = ingest("rpctrace", logs("t", "\n".join(map(rpc, times))), server="mds1")
+
+    assert (account["accepted"], account["rejected"]) == (1, 2)
+    assert queries("SELECT line, reason FROM ingest_reject ORDER BY 1") == [
+        (1, "time before 2001 or in the future"),
+        (2, "time before 2001 or in the future"),
+    ]
+    assert queries('SELECT start, "end" FROM telemetry_coverage') == [(at("12:00"), at("12:00"))]
+
+
+def test_impact_is_computed_around_slow_records_not_between_them(logs, ingest):
+    """A few records with a wrong clock must not delay the impact of all others."""
+    days_later = at("12:00") + timedelta(days=40)
+    moments = [
+        begin + timedelta(seconds=n) for begin in (at("12:00"), days_later) for n in range(9)
+    ]
+    slow = [rpc(moment, us=(10, 5_000_000)) for moment in moments]
+    ingest("rpctrace", logs("t", "\n".join(slow)), server="mds1")
+    drain(rollups.roll_up)
+
+    marked = DirtyImpact.objects.order_by("start").values_list("start", "end")
+    width = timedelta(seconds=10)
+    assert list(marked) == [(begin, begin + width) for begin in (at("12:00"), days_later)]
+
+    discard(Segment.objects.get())
+
+    assert DirtyTrace.objects.count() == 4
+    assert all(row.end - row.start < width for row in DirtyTrace.objects.all())
 
 
 @pytest.mark.parametrize(

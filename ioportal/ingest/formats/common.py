@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from django.db.models import Max, Min
+from django.db.models.functions import TruncHour
 
 from collectors import tables
 from collectors.format import Origin as InputOrigin
@@ -112,7 +113,8 @@ def overlap(segment: Segment, other: Segment, scope: str) -> Refused:
 def delete_seconds(segment_ids: Sequence[int]) -> None:
     """Delete the demand by second of segments, and request attribution of its windows again."""
     rows = RpcSecond.objects.filter(segment_id__in=segment_ids)
-    extents = rows.values("server_id").annotate(first=Min("start"), last=Max("start"))
+    hours = rows.values("server_id", hour=TruncHour("start"))  # there may be long pauses
+    extents = hours.annotate(first=Min("start"), last=Max("start"))
     DirtyTrace.objects.bulk_create(
         DirtyTrace(server_id=extent["server_id"], start=extent["first"], end=extent["last"])
         for extent in extents

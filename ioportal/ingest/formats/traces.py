@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,6 +11,7 @@ from django.db.models import Exists, OuterRef
 from collectors.format import Origin as InputOrigin
 from collectors.lustre import rpc_extents
 from ioportal.ingest import stream_coverage
+from ioportal.ingest.checks import MAX_CLOCK_LEAD
 from ioportal.ingest.formats.common import (
     LoadOptions,
     discard,
@@ -28,7 +30,6 @@ from ioportal.telemetry.models import Coverage, RpcSecond, RpcWindow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from datetime import datetime
 
     from django.db.models import QuerySet
 
@@ -54,7 +55,8 @@ class _Windows:
         self._source_job_ids = name_ids.source_job_ids(server.filesystem)
         self._extents = pl.DataFrame(schema=rpc_extents.EXTENT)
         self._waiting: list[pl.DataFrame] = []
-        self._by_second: list[datetime] = []  # windows with seconds, among them the outermost
+        # Of windows with seconds, which are up to a minute older than a batch.
+        self._slow_extents = self._extents
 
     def add(self, parsed: Parsed) -> None:
         """Add a part."""
@@ -86,13 +88,10 @@ class _Windows:
             DirtyTrace.objects.bulk_create(
                 DirtyTrace(server=self._server, start=first, end=last) for first, last in extents
             )
-        if self._by_second:  # also of windows that are up to a minute older than the batch
-            DirtyTrace.objects.create(
-                server=self._server,
-                start=min(self._by_second),
-                end=max(self._by_second),
-                has_rows=True,
-            )
+        DirtyTrace.objects.bulk_create(
+            DirtyTrace(server=self._server, start=first, end=last, has_rows=True)
+            for first, last in self._slow_extents.iter_rows()
+        )
         return extents
 
     def _append(self) -> None:
@@ -104,7 +103,8 @@ class _Windows:
 
     def _append_seconds(self, seconds: pl.DataFrame) -> None:
         copy_frame(RpcSecond, self._of_segment(self._with_ids(seconds, self._ids_or_0)))
-        self._by_second += seconds.select(first=pl.min("start"), last=pl.max("start")).row(0)
+        extents = seconds.select(first="start", last="start").unique()
+        self._slow_extents = rpc_extents.joined(self._slow_extents.vstack(extents))
 
     def _ids_or_0(self, nids: pl.Series) -> pl.Series:
         """Return the ids of NIDs; 0 for an empty one."""
@@ -148,11 +148,11 @@ class RpcTraceLoader:
         self._repeats = 0
 
     def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the file, without records of other files of this command."""
+        """Parse the file, without records of its command's other files, or of the future."""
         seen = self._options.repeats
-        for parsed, repeats in with_repeats(
-            parsed_parts(self._segment, source, InputOrigin(repeats=seen)), seen
-        ):
+        latest = datetime.now(UTC) + MAX_CLOCK_LEAD
+        origin = InputOrigin(repeats=seen, latest_s=int(latest.timestamp()))
+        for parsed, repeats in with_repeats(parsed_parts(self._segment, source, origin), seen):
             self._repeats += repeats
             yield parsed
 

@@ -253,8 +253,9 @@ def test_other_lines_are_irrelevant(line):
         (ENQUEUE[:-9], "unreadable after the opcode"),
         (ENQUEUE.replace(":101 ", ":101:7 "), "job id without a field name"),
         (ENQUEUE.replace("143us", "us"), "unreadable after the opcode"),
-        (ENQUEUE.replace("1441096201", "4294967296"), "time out of range (1970 to 2106)"),
-        (ENQUEUE.replace("1441096201", "9" * 30), "time out of range (1970 to 2106)"),
+        (ENQUEUE.replace("1441096201", "4294967296"), "time before 2001 or in the future"),
+        (ENQUEUE.replace("1441096201", "0999999999"), "time before 2001 or in the future"),
+        (ENQUEUE.replace("1441096201", "9" * 30), "time before 2001 or in the future"),
         (ENQUEUE.replace(":101 ", ":32768 "), "opcode out of range (0 to 32767)"),
         (ENQUEUE.replace(":101 ", ":-1 "), "opcode out of range (0 to 32767)"),
         (WITH_JOB.replace(":35:", ":-32768:"), "opcode out of range (0 to 32767)"),
@@ -577,8 +578,8 @@ def parse_exactly(text, chunk_bytes):
         return parse(text, chunk_bytes)
 
 
-def none_is_plain(text, first_line):
-    newlines, plain = rpc_plain.read_plain(text, first_line)
+def none_is_plain(*arguments):
+    newlines, plain = rpc_plain.read_plain(*arguments)
     numbers = {name: field[:0] for name, field in plain.numbers.items()}
     return newlines, rpc_plain.Plain(numbers, plain.names)
 
