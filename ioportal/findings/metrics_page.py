@@ -284,7 +284,8 @@ sends 37 a second for 20 s, and Bob's sends 3 a second. For 44 s, requests queue
 - *Not counted*: pings, which clients send automatically, and requests outside jobs (system daemons,
   log-in nodes, no job id). No user waits for them. Their waiting is stored and shown separately.
 - *By job id alone*: requests with a job's id from a node that jobs of several owners share, that
-  forwards the I/O of others, or that is unknown, unless the id has the owner's user id or, in
+  another owner's job holds in the minute before or after the job, that forwards the I/O of others,
+  or that is unknown, unless the id has the owner's user id or, in
   estimates, the job's other nodes sent as many. They cause no impact of the job or its groups,
   because others can send them. Estimates count so at most what the server's capacity allows in the
   seconds in which others' jobs share a node.

@@ -316,7 +316,7 @@ def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:
     stale |= _jobs_of(io_windows)
 
     margin_before, margin_after = (
-        (STARTS_WITHIN, ENDED_WITHIN) if source_job_ids else (timedelta(0),) * 2
+        (STARTS_WITHIN, ENDED_WITHIN) if source_job_ids else (timedelta(0), rpcs.LEFT_OVER)
     )
     for span in _merged(
         _Span(row.start - margin_before, row.end + margin_after, {row.job_id}, {*row.node_ids})

@@ -19,7 +19,7 @@ from ioportal.telemetry.models import (
 )
 from tests import storms
 from tests.findings.conftest import MDT
-from tests.logs import Run, at, sacct
+from tests.logs import GETATTR, Run, at, rpc, sacct
 
 WITH_UIDS = """
 [[filesystem]]
@@ -62,6 +62,32 @@ def test_a_storm_from_nodes_of_several_owners_accuses_no_job_by_its_id(
     assert Case.objects.to_triage().exists() == is_accused
     shown, *_ = impact_totals.rows_in_range(STORM, User(is_staff=True))
     assert shown.name.user == ("alice" if is_accused else "")
+
+
+@pytest.mark.parametrize(
+    ("job", "other", "job_id", "accused"),
+    [
+        (("12:06:35", "13:00"), ("11:00", "12:06:30"), "77", {("impact", "80")}),
+        (("12:02:35", "13:00"), ("11:00", "12:02:30"), "77", set()),
+        (("11:00", "12:01:50"), ("12:01:55", "13:00"), "77", set()),
+        (("12:01:35", "13:00"), ("11:00", "12:01:30"), "", set()),
+        (("12:01:35", "13:00"), ("11:00", "12:01:30"), "x", set()),
+    ],
+    ids=["before", "just before", "just after", "left over", "left over by a process"],
+)
+def test_a_storm_from_a_node_accuses_no_job_before_or_after_it(
+    site, logs, ingest, evaluate, job, other, job_id, accused
+):
+    runs = (Run("77", *job, nodes="n[3-4]"), Run("80", *other, nodes="n[3-4]", user="mallory"))
+    ingest("sacct", logs("s", sacct(*runs, *OTHERS)), cluster="anvil")
+    own = rpc("12:01:45", "3@gni", GETATTR, job="77")
+    trace = [line.replace(":77 ", f":{job_id} ") for _, line in storms.overload()]
+    ingest("rpctrace", logs("t", own, *trace), server="mds1")
+    storms.pin_baseline()
+
+    flags = evaluate().items()
+
+    assert {key for key, flag in flags if flag.severity > Flag.Severity.NOTICE} == accused
 
 
 @pytest.mark.parametrize("place", ["forwarding node", "unregistered NID"])

@@ -158,6 +158,86 @@ def test_the_next_job_on_a_node_gets_ids_of_the_previous_one_later(
     assert attribution() == {("contradicted", "77"): 1, ("job", "anvil 78"): 1}
 
 
+EARLIER, LATER = {"start": "12:00", "end": "12:30"}, {"start": "12:30:05", "end": "13:00"}
+
+
+@pytest.mark.parametrize(
+    ("run", "neighbour", "clock", "job_id", "expected"),
+    [
+        (LATER, "mallory", "12:28", "77", ("78", Method.CONTRADICTED_ID)),
+        (LATER, "mallory", "12:29:30", "77", ("77", Method.JOB_ID_ALONE)),
+        (LATER, "mallory", "12:30:20", "77", ("77", Method.JOB_ID_ALONE)),
+        (LATER, "mallory", "12:31", "77", ("77", Method.JOB_ID_NODE)),
+        (LATER, "mallory", "12:28", "77:1001", ("77", Method.JOB_ID_NODE)),
+        (LATER, "alice", "12:28", "77", ("77", Method.JOB_ID_NODE)),
+        (EARLIER, "mallory", "12:30:35", "77", ("77", Method.JOB_ID_ALONE)),
+        (EARLIER, "alice", "12:30:35", "77", ("77", Method.JOB_ID_NODE)),
+    ],
+    ids=[
+        "before", "just before", "sent before", "running", "with user id", "same owner",
+        "just after", "after same owner",
+    ],
+)  # fmt: skip
+def test_a_node_proves_no_job_while_another_owners_job_holds_it_alone(
+    register, logs, ingest, methods, reconcile, run, neighbour, clock, job_id, expected
+):
+    register(SITE)
+    if ":" in job_id:
+        register(JOB_AND_USER)
+    ingest("sacct", logs("a", sacct(Run("77", nodes="n1", user="alice", **run))), cluster="anvil")
+    waited = rpc(clock, "1@gni", job=job_id, us=(30, 25_000_000))
+    ingest("rpctrace", logs("t", waited), server="mds1")
+    other = Run("78", nodes="n1", user=neighbour, **(EARLIER if run is LATER else LATER))
+    ingest("sacct", logs("m", sacct(other)), cluster="anvil")
+
+    assert methods() == {expected: 1}
+    reconcile()
+
+
+@pytest.mark.usefixtures("site")
+def test_an_array_id_does_not_name_the_next_task_on_a_node(logs, ingest, trace, methods):
+    tasks = (
+        Run("90", nodes="n1"),
+        Run("90", nodes="n2", submit="11:01", start="13:00:05", end="14:00"),
+    )
+    for number, task in enumerate((*tasks, MALLORY)):
+        ingest("sacct", logs(f"s{number}", sacct(task)), cluster="anvil")
+    trace(("12:58", "2@gni", "90"), ("13:01", "2@gni", "90"))
+
+    assert methods() == {("78", Method.CONTRADICTED_ID): 1, ("90", Method.JOB_ID_NODE): 1}
+
+
+@pytest.mark.parametrize(
+    ("own_id", "clock", "job_id", "principal"),
+    [
+        ("77", "12:39", "", ("host", "1@gni")),
+        ("77", "12:39", "x", ("host", "1@gni")),
+        ("77", "12:39", "79", ("contradicted", "79")),
+        ("77", "12:41", "", None),
+        ("77:1001", "12:39", "du.1001", None),
+        ("y", "12:39", "", None),
+    ],
+    ids=["no id", "a name", "id of another job", "later", "with user id", "job without ids"],
+)
+def test_what_another_job_left_on_a_node_does_not_count_for_a_job_that_sends_its_id(
+    register, logs, ingest, trace, attribution, reconcile, own_id, clock, job_id, principal
+):
+    register(SITE)
+    if ":" in own_id:
+        register(JOB_AND_USER)
+    runs = (Run("77", nodes="n1", user="alice", **LATER), Run("79", nodes="n2"))
+    ingest("sacct", logs("a", sacct(*runs)), cluster="anvil")
+    trace(("12:45", "1@gni", own_id), (clock, "1@gni", job_id))
+    assert attribution() == {("job", "anvil 77"): 2}
+
+    earlier = Run("78", nodes="n1", user="mallory", **EARLIER)
+    ingest("sacct", logs("m", sacct(earlier)), cluster="anvil")
+
+    own = {("job", "anvil 77"): 1 if principal else 2}
+    assert attribution() == (own | {principal: 1} if principal else own)
+    reconcile()
+
+
 @pytest.mark.parametrize(
     ("user", "start", "job_id", "method"),
     [

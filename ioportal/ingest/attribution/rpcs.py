@@ -16,6 +16,7 @@ from django.utils import timezone
 from psycopg import sql
 
 from collectors.tables import UTC_US
+from ioportal.ingest.attribution.namesakes import ENDED_WITHIN, STARTS_WITHIN
 from ioportal.rules.evidence import JOB_RECORD_DELAY
 from ioportal.site import process_names
 from ioportal.site.job_id_pattern import LUSTRE_CHARACTERS
@@ -64,24 +65,48 @@ _ACCOUNTED = """
     FROM site_cluster c
 """
 
-# The allocations of the node of each NID: `since` lists the times at which a job starts or ends
-# on the node, `jobs` the number of the jobs from each time on, `job_ids` and `uids` the sums of
-# their ids and of their owners' (0: not registered), and `shared` whether these are of several
-# owners: then the squares of their numbers add up to more. `accounted` is the latest time of which
-# the node's cluster has job records.
-_HOLDERS = f"""
-CREATE TEMP TABLE attribution_holders ON COMMIT DROP AS
-WITH active AS MATERIALIZED (
+# The jobs of each node that hold it, or that a job id may claim.
+_HELD = """
+CREATE TEMP TABLE attribution_held ON COMMIT DROP AS
+WITH near AS MATERIALIZED (
     SELECT j.id, started_at, ended_at, coalesce(u.uid, 0) AS uid,
         dense_rank() OVER (ORDER BY owner, CASE owner WHEN '' THEN j.id END) AS owner
     FROM jobs_job j LEFT JOIN site_useraccount u ON u.name = j.owner
-    WHERE started_at IS NOT NULL
-        AND tstzrange(started_at, ended_at) && tstzrange(%(start)s, %(end)s)
-),
-held AS MATERIALIZED (
-    SELECT a.node_id, j.id AS job_id, j.owner, j.uid, j.started_at, j.ended_at
-    FROM active j JOIN jobs_allocation a ON a.job_id = j.id
-    WHERE a.node_id IN (SELECT node_id FROM attribution_nids)
+    WHERE started_at IS NOT NULL AND tstzrange(started_at, ended_at)
+        && tstzrange(%(start)s - %(ended_within)s, %(end)s + %(starts_within)s)
+)
+SELECT a.node_id, j.id AS job_id, j.owner, j.uid, j.started_at, j.ended_at
+FROM near j JOIN jobs_allocation a ON a.job_id = j.id
+WHERE a.node_id IN (SELECT node_id FROM attribution_nids)
+"""
+
+# The times at which jobs of other owners hold a node of an owner, and at which processes of those
+# that ended may still run there.
+_OTHERS = """
+CREATE TEMP TABLE attribution_others ON COMMIT DROP AS
+WITH owners AS (
+    SELECT node_id, owner, range_agg(tstzrange(started_at, ended_at)) AS held,
+        range_agg(tstzrange(ended_at, ended_at + %(left_over)s))
+            FILTER (WHERE ended_at IS NOT NULL) AS left_over
+    FROM attribution_held
+    GROUP BY node_id, owner
+)
+SELECT o.node_id, o.owner, range_agg(other.held) AS held, range_agg(other.left_over) AS left_over
+FROM owners o JOIN owners other ON other.node_id = o.node_id AND other.owner <> o.owner
+GROUP BY o.node_id, o.owner
+"""
+
+# The allocations of the node of each NID: `since` lists the times at which a job starts or ends
+# on the node, `jobs` the number of the jobs from each time on, `job_ids` and `uids` the sums of
+# their ids and of their owners' (0: not registered), and `shared` whether these are of several
+# owners: then the squares of their numbers add up to more. `left_over` is when processes of another
+# owner's job may still run there beside a job that sends its id. `accounted` is the latest time of
+# which the node's cluster has job records.
+_HOLDERS = f"""
+CREATE TEMP TABLE attribution_holders ON COMMIT DROP AS
+WITH held AS MATERIALIZED (
+    SELECT * FROM attribution_held
+    WHERE tstzrange(started_at, ended_at) && tstzrange(%(start)s, %(end)s)
 ),
 changes AS (
     SELECT node_id, at, sum(jobs) AS jobs, sum(jobs * job_id) AS job_id,
@@ -112,11 +137,21 @@ nodes AS (
         END AS shared
     FROM slots
     GROUP BY node_id
+),
+after_others AS (
+    SELECT node_id,
+        range_agg(o.left_over * tstzmultirange(tstzrange(started_at, ended_at))) AS left_over
+    FROM held JOIN attribution_others o USING (node_id, owner)
+    -- (the limit prevents a join with all jobs)
+    CROSS JOIN LATERAL (SELECT FROM jobs_namedjob n WHERE n.job_id = held.job_id LIMIT 1) sends_id
+    WHERE o.left_over && tstzrange(started_at, ended_at)
+    GROUP BY node_id
 )
 SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids, n.uids, n.shared,
-    c.accounted
+    a.left_over, c.accounted
 FROM attribution_nids i
 LEFT JOIN nodes n ON n.node_id = i.node_id
+LEFT JOIN after_others a ON a.node_id = i.node_id
 LEFT JOIN site_node s ON s.id = i.node_id
 LEFT JOIN ({_ACCOUNTED}) c USING (cluster_id)
 """
@@ -188,13 +223,19 @@ FROM (
 LEFT JOIN LATERAL jobs_claimed(k.source_job_id, k.start, k.start + interval '10 seconds') c ON true
 """
 
-# Claims that a node's allocation proves: the NIDs of the nodes of each claimed job.
+# Claims that a node's allocation proves: the NIDs of the nodes of each claimed job. While it does
+# not run and another owner's job holds the node, the node proves nothing (`doubtful`), or, not near
+# its run, the contrary (`refuted`).
 _PROVEN = """
 CREATE TEMP TABLE attribution_proven ON COMMIT DROP AS
-SELECT i.id AS nid_id, a.job_id
+SELECT i.id AS nid_id, h.job_id,
+    o.held - tstzmultirange(tstzrange(h.started_at, h.ended_at)) AS doubtful,
+    o.held - tstzmultirange(tstzrange(h.started_at - %(margin)s, h.ended_at + %(margin)s))
+        AS refuted
 FROM (SELECT DISTINCT job_id FROM attribution_claimed) c
-JOIN jobs_allocation a USING (job_id)
+JOIN attribution_held h USING (job_id)
 JOIN attribution_nids i USING (node_id)
+LEFT JOIN attribution_others o USING (node_id, owner)
 """
 
 
@@ -291,15 +332,21 @@ WITH claiming AS (
         END AS strength,
         coalesce(c.over, n.over[width_bucket(w.start, n.starts)]) AS over,
         coalesce(c.left_over, n.left_over[width_bucket(w.start, n.starts)]) AS left_over,
+        p.doubtful && t.during AS doubtful, p.refuted && t.during AS refuted,
+        h.left_over && t.during AS after_others,
         u.uid <> h.uids[width_bucket(w.first, h.since)] AS foreign_uid,
         s.key AS process, s.name_id AS process_name_id
     FROM telemetry_rpcwindow w
+    -- From the first record, or before: what waits in a queue was sent earlier.
+    CROSS JOIN LATERAL (SELECT tstzrange(least(w.first, w.last - least(
+        w.queue_us_max * interval '1 microsecond', %(ended_within)s
+    )), w.last, '[]') AS during) t
     JOIN attribution_holders h ON h.nid_id = w.nid_id
     LEFT JOIN attribution_named n ON n.source_job_id = w.source_job_id
-    LEFT JOIN attribution_proven p ON p.nid_id = w.nid_id
-        AND p.job_id = n.job_ids[width_bucket(w.start, n.starts)]
     LEFT JOIN attribution_contested c ON c.source_job_id = w.source_job_id
         AND c.start = w.start AND c.nid_id = w.nid_id
+    LEFT JOIN attribution_proven p ON p.nid_id = w.nid_id
+        AND p.job_id = coalesce(c.job_id, n.job_ids[width_bucket(w.start, n.starts)])
     LEFT JOIN attribution_uids u ON u.source_job_id = w.source_job_id
     LEFT JOIN attribution_processes s ON s.source_job_id = w.source_job_id
         AND s.start = w.start AND s.nid_id = w.nid_id AND s.server_id = w.server_id
@@ -308,21 +355,22 @@ WITH claiming AS (
 candidates AS (
     SELECT w.*,
         -- A contradicted user id on the job's own node is nobody's proof. Another user's process is
-        -- not the job's, nor is what the job before it left on the node.
+        -- not the job's, nor is what another job left on the node: its id, or whatever lacks the id
+        -- that the job sends, unless its user id is the owner's.
         k.job_id IS NOT NULL OR foreign_uid IS true OR (strength = 3 AND left_over) IS true
-            AS of_others,
+            OR (foreign_uid IS NOT false AND after_others) IS true AS of_others,
         -- The node of a job that is over may be another job's now. With several jobs, it proves
         -- nothing, and anybody there can send the id of another owner's job.
         CASE
             -- Of no job, or of one without known nodes. A record may come later, but seldom does.
             WHEN accounted >= w.start + %(record_delay)s AND NOT unverifiable
                 AND (jobs > 0 AND named_jobs = 0 OR jobs = 1 AND strength = 1) THEN -1
-            WHEN strength = 3 AND over AND jobs > 0 THEN -1
+            WHEN strength = 3 AND (over AND jobs > 0 OR refuted) THEN -1
             WHEN strength = 3 AND jobs > 1 THEN 1
             ELSE strength
         END AS claim,
         -- Others can send the id, too: from a shared node, or one that proves nothing.
-        strength = 1 OR strength = 3 AND (shared OR unverifiable) AS by_id_alone
+        strength = 1 OR strength = 3 AND (shared OR unverifiable OR doubtful) AS by_id_alone
     FROM claiming w
     LEFT JOIN (SELECT DISTINCT source_job_id, start, job_id FROM attribution_claimed) k
         ON k.source_job_id = w.source_job_id AND k.start = w.start AND k.job_id = w.job_id
@@ -434,14 +482,18 @@ WHERE start >= %(start)s AND start < %(end)s AND (
 _OF_TEXT = {"uid": process_names.UID_OF_TEXT, "key": process_names.KEY_OF_TEXT}
 _MOST_PROCESSES = 20  # of a NID in a window
 # Processes of a job that ended may still run on its node, or its data are still written.
-_LEFT_OVER = timedelta(minutes=10)
+LEFT_OVER = timedelta(minutes=10)
+_MARGIN = timedelta(minutes=1)  # clock differences and write-back
 # By the strength of claims.
 _METHODS = (Method.JOB_ID, Method.JOB_ID_UID, Method.JOB_ID_NODE, Method.JOB_ID_NODE)
 _CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     "most_processes": _MOST_PROCESSES,
     "cut_off": LUSTRE_CHARACTERS,
-    "left_over": _LEFT_OVER,
+    "left_over": LEFT_OVER,
+    "margin": _MARGIN,
+    "starts_within": STARTS_WITHIN,
+    "ended_within": ENDED_WITHIN,
     "record_delay": JOB_RECORD_DELAY,
     "longest_job": _LONGEST_JOB,
     "BY_NONE": Method.NONE.value,
@@ -456,6 +508,8 @@ _CONSTANTS: dict[str, Any] = {
 
 _TABLES = {
     "attribution_nids": _NIDS,
+    "attribution_held": _HELD,
+    "attribution_others": _OTHERS,
     "attribution_holders": _HOLDERS,
     "attribution_processes": _PROCESSES,
     "attribution_uids": _UIDS,
