@@ -1,8 +1,8 @@
 """Impact of jobs and groups of jobs on others.
 
 A busy job need not slow down others. Impact is the extra wait of others because of a group of
-jobs: the time of their RPCs, queue included, beyond the baseline of the same RPCs on a server with
-little load. `ioportal.findings.impact_computation` computes it for slow intervals.
+jobs, by a replay of each queue (`load.analysis.replay`). Here are the tables of an analysis: who
+waited above usual, that is, beyond the baseline of the same RPCs on a server with little load.
 """
 
 from __future__ import annotations
