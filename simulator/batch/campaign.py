@@ -32,7 +32,6 @@ _SHOWN = (
 )
 # Their numbers by submission time; all other jobs are numbered around them.
 NUMBER_AT = {start - _WAITED_S: number for number, start, _, _ in _SHOWN if number}
-CRISIS_START = _SHOWN[0][1]
 # The jobs of the two launches of the reports' listing: apid, start, end, nodes (see `golden`).
 _LISTED = (
     (9_205_355, local(2017, 7, 5, "14:31:02"), local(2017, 7, 5, "16:12:40"), 62),
