@@ -76,26 +76,26 @@ def flag_job(job, **facts):
 
 def put_inside(job, *numbers, **facts):
     """Put PanDA jobs of these numbers inside a batch job."""
-    for number in numbers:
-        WorkloadJob.objects.create(
-            cluster=job.cluster,
-            batch_job=job,
-            panda_id=number,
-            **{
-                "task_id": 10_995_522,
-                "reported_batch_id": job.batch_id,
-                "batch_id": job.batch_id,
-                "site": "ORNL_Titan_MCORE",
-                "user": "Pilot One",
-                "state": "finished",
-                "created_at": at("11:55"),
-                "started_at": at("12:05"),
-                "ended_at": at("12:15"),
-                "core_count": 16,
-                "cpu_s": 4_800,
-                **facts,
-            },
-        ).jobs.add(job)
+    facts = {
+        "task_id": 10_995_522,
+        "reported_batch_id": job.batch_id,
+        "batch_id": job.batch_id,
+        "site": "ORNL_Titan_MCORE",
+        "user": "Pilot One",
+        "state": "finished",
+        "created_at": at("11:55"),
+        "started_at": at("12:05"),
+        "ended_at": at("12:15"),
+        "core_count": 16,
+        "cpu_s": 4_800,
+        **facts,
+    }
+    inside = WorkloadJob.objects.bulk_create(
+        WorkloadJob(cluster=job.cluster, batch_job=job, panda_id=number, **facts)
+        for number in numbers
+    )
+    links = WorkloadJob.jobs.through
+    links.objects.bulk_create(links(workloadjob=each, job=job) for each in inside)
 
 
 def experiment_of(owner):
