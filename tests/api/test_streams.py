@@ -434,6 +434,7 @@ def test_an_entry_missed_by_an_earlier_poll_is_a_total(deliver, opens):
     assert opens() == [(PROCESS, "", TOTAL, 5)]
 
 
+@pytest.mark.long
 def test_job_statistics_are_computed_from_polls(deliver, logs, ingest, attribute, refresh, queries):
     ingest("sacct", logs("s", sacct(Run("77", end="12:30"))), cluster="anvil")
     for minute in range(31):
@@ -546,6 +547,7 @@ def hand_over(deliver, token, logs, ingest, attribute, reconcile, queries):
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attribute_each", [False, True])
 def test_the_first_poll_of_an_agent_counts_no_operation_of_a_file_again(hand_over, attribute_each):
     steps = ["11:40", "11:50", FIRST_POLL, NEXT_POLL]
