@@ -40,6 +40,21 @@ def test_impact_is_what_others_would_have_been_spared(page):
     assert float(rows["78 bob"]["suffered_s"]) == pytest.approx(served.BOB_WAITED_S, rel=0.01)
 
 
+def test_impact_is_known_where_only_the_start_of_the_range_has_no_baseline(as_staff):
+    early = "/incidents/impact/?start=2017-07-05T10:00Z&end=2017-07-05T12:12Z"
+
+    export = json_of(as_staff.get(f"{early}&format=json"))
+    rows = {row["principal"]: row for row in export["rows"]}
+    words = words_of(as_staff.get(early))
+
+    assert (export["impact"], export["baseline_share"]) == ("measured", 0)
+    assert rows["77 alice"]["impact_s"] == pytest.approx(served.SPARED_S, rel=0.1)
+    assert {row["suffered_s"] for row in rows.values()} == {None}
+    assert {group["own_share"] for group in export["groups"]} == {None}
+    assert "Waits above usual and slow intervals are unknown." in words
+    assert "impact is unknown" not in words
+
+
 def test_a_storm_and_its_own_share_of_the_waiting_are_named(page):
     groups = {
         (group["kind"], group["name"]): group for group in json_of(page("&format=json"))["groups"]
