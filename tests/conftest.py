@@ -106,9 +106,9 @@ def pytest_itemcollected(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Start long files first; in a file, tests without the data that the others share.
+    """Start long files first, so that no worker is left with one at the end.
 
-    So no worker is left with a long file at the end.
+    In a file, tests that share data come last: the others do not expect them.
     """
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: (item.path not in long, "module_db" in item.fixturenames))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from ioportal.core.units import Unit
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.load.models import Incident, Report
-from ioportal.web.common.tables import Column, Table, to
+from ioportal.web.common.tables import Column, Table, included, to
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
@@ -121,12 +119,13 @@ def rounded(value: float | None) -> Any:
     return None if value is None else type(value)(coarse(value))
 
 
-IMPACT: Column[Any] = Column("impact_s", "Impact", unit="s", form=show.waiting)
+_SOFT = '<span class="soft">{}</span>'
+_IMPACT: Column[Any] = Column("impact_s", "Impact", unit="s", form=show.waiting)
 _OWN_WAIT: Column[Any] = Column("suffered_s", "Own wait above usual", unit="s", form=show.waiting)
 _WORK: Column[Any] = Column("share", "Share of work in range", unit="%", form=show.work_share)
 PRINCIPALS: tuple[Column[PrincipalImpact], ...] = (
     Column("principal", "Job, process or host", "name__text", link="name__address"),
-    IMPACT,
+    _IMPACT,
     _OWN_WAIT,
     _WORK,
     Column("service_s", "Service time", unit="s"),
@@ -135,7 +134,7 @@ PRINCIPALS: tuple[Column[PrincipalImpact], ...] = (
 _GROUPS: tuple[Column[GroupImpact], ...] = (
     Column("name", "Name", "name__text", link="name__address"),
     Column("kind", "Kind"),
-    IMPACT,
+    _IMPACT,
     _OWN_WAIT,
     Column("own_share", "Share of all wait above usual", unit="%", form=show.hundredfold),
     _WORK,
@@ -162,11 +161,10 @@ _QUEUES: tuple[Column[QueueRow], ...] = (
         note="kind",
     ),
     Column("share", "Share of work", unit="%", form=show.work_share),
-    IMPACT,
+    _IMPACT,
     Column("outside_s", "Pings, daemons, unnamed", unit="s", form=show.waiting),
     Column("waited_s", "All waiting", unit="s", form=show.waiting),
 )
-_SOFT = '<span class="soft">{}</span>'
 _AT: Column[Report] = Column("at", "Time")
 _DESCRIPTION: Column[Report] = Column(
     "description",
@@ -256,8 +254,13 @@ def listed_reports(
 
 
 def _to_analysis(report: Report) -> SafeString:
-    address = address_of_analysis(report.filesystem.name, report.since, report.until)
-    return format_html('<a href="{}">Impact analysis</a>', address)
+    return included(
+        "incidents/_impact_link.html",
+        filesystem=report.filesystem.name,
+        start=report.since,
+        end=report.until,
+        label="Impact analysis",
+    )
 
 
 def _incident_links(incidents: Iterable[Incident]) -> SafeString:
@@ -265,12 +268,6 @@ def _incident_links(incidents: Iterable[Incident]) -> SafeString:
     return format_html_join(", ", '<a href="{}">Incident {}</a>', links) or format_html(
         _SOFT, "no saved incident"
     )
-
-
-def address_of_analysis(filesystem: str, start: datetime, end: datetime) -> str:
-    """Return the address of the impact analysis of a range."""
-    query = {"filesystem": filesystem, "start": start.isoformat(), "end": end.isoformat()}
-    return f"{reverse('impact_analysis')}?{urlencode(query)}"
 
 
 def saved_incidents(user: User) -> tuple[Column[Incident], ...]:
