@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioportal.jobs.models import Job
-from ioportal.load.job_groups import Application
-from ioportal.load.principal_windows import principal_key
+from ioportal.load.impact.job_groups import Application
+from ioportal.load.impact.principal_windows import principal_key
 from ioportal.rules.rule import Subject
 from ioportal.site import process_names
 from ioportal.site.models import Nid, SourceJobId

@@ -22,8 +22,8 @@ from ioportal.alerts import decide, facts, planning
 from ioportal.alerts.models import Channel, Notification, NotificationCase
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.core.visible_text import visible
-from ioportal.findings import case_texts
-from ioportal.findings.case_texts import is_simulated, summaries, with_places
+from ioportal.findings.cases import case_texts
+from ioportal.findings.cases.case_texts import is_simulated, summaries, with_places
 from ioportal.findings.models import Case, CaseEvent, Flag
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
-    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.cases.case_texts import CaseSummary
     from ioportal.findings.models import CaseQuerySet
 
 _EVENTS = (CaseEvent.Kind.OPENED, CaseEvent.Kind.REOPENED, CaseEvent.Kind.ESCALATED)

@@ -15,7 +15,7 @@ from django.template.loader import render_to_string
 
 from ioportal.alerts import answers
 from ioportal.core.visible_text import visible
-from ioportal.findings.case_texts import is_simulated
+from ioportal.findings.cases.case_texts import is_simulated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

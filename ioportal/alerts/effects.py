@@ -22,12 +22,12 @@ from ioportal.alerts.outcomes import Outcome, is_clear, is_lifted, outcome
 from ioportal.changes.analysis.before_after import LONGEST
 from ioportal.core.units import Source
 from ioportal.core.visible_text import visible
-from ioportal.findings import evidence
-from ioportal.findings.group_evidence import LOOK_BACK
+from ioportal.findings.evidence import subject_evidence
+from ioportal.findings.evidence.group_evidence import LOOK_BACK
 from ioportal.findings.models import Flag
 from ioportal.jobs.expressions import most_at_once
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.jobs.population_values import local_days, size_classes
+from ioportal.jobs.populations.population_values import local_days, size_classes
 from ioportal.metrics import BY_NAME, Metric
 from ioportal.rules import BY_CODE
 from ioportal.rules.evidence import JOB_EVIDENCE
@@ -208,7 +208,7 @@ def _finished_jobs(owners: Collection[str], start: datetime, end: datetime) -> p
     """
     jobs = Job.objects.filter(owner__in=owners, ended_at__gte=start, ended_at__lt=end)
     starts = {str(key): at for key, at in jobs.values_list("pk", "started_at") if at}
-    frame = evidence.for_jobs([int(key) for key in starts], usual_on=None).frame
+    frame = subject_evidence.for_jobs([int(key) for key in starts], usual_on=None).frame
     good = frame.filter(pl.col("quality") == JobStatistics.Quality.GOOD.value).with_columns(
         started=pl.col("subject").replace_strict(starts, return_dtype=UTC_US, default=None)
     )

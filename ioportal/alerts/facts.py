@@ -16,9 +16,10 @@ from ioportal.alerts.decide import FRESH, Candidate, Mailed, Policy, SameHarm, S
 from ioportal.alerts.models import BouncedAddress, MailPolicy, Notification, NotificationCase
 from ioportal.alerts.models import Silence as StoredSilence
 from ioportal.core.units import Source
-from ioportal.findings import endings, observation
+from ioportal.findings import observation
+from ioportal.findings.flags import endings
 from ioportal.findings.models import Case, CaseEvent, Flag
-from ioportal.load.job_groups import LONGEST_NAME, Application
+from ioportal.load.impact.job_groups import LONGEST_NAME, Application
 from ioportal.rules import BY_CODE, RULES
 from ioportal.rules.rule import Subject
 from ioportal.site.models import UserAccount

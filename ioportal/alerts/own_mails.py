@@ -19,7 +19,7 @@ from ioportal.core.visible_text import visible
 from ioportal.findings.job_report import JobReport, reportable
 from ioportal.findings.week_summary import WeekSummary
 from ioportal.jobs.models import Job
-from ioportal.jobs.populations import midnight
+from ioportal.jobs.populations.selections import midnight
 from ioportal.site.models import UserAccount
 
 if TYPE_CHECKING:

@@ -3,16 +3,8 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.alerts import (
-    bounces,
-    channels,
-    copies,
-    follow_ups,
-    outbox,
-    own_mails,
-    planning,
-    retention,
-)
+from ioportal.alerts import channels, copies, follow_ups, own_mails, planning, retention
+from ioportal.alerts.delivery import bounces, outbox
 from ioportal.alerts.digests import schedule
 from ioportal.changes import past_effects
 from ioportal.findings.models import Case

@@ -21,18 +21,22 @@ from ioportal.alerts.requests import Load
 from ioportal.changes import past_effects
 from ioportal.core.formatting import percent, significant, total_waiting
 from ioportal.core.visible_text import visible
-from ioportal.findings import evidence, flags, history, latest_data, service_jobs
-from ioportal.findings.case_texts import Figures, summaries, with_places
-from ioportal.findings.flag_history import history_chart
-from ioportal.findings.flag_values import in_words, threshold_in_words, title_of
+from ioportal.findings import history, latest_data
+from ioportal.findings.cases import service_jobs
+from ioportal.findings.cases.case_texts import Figures, summaries, with_places
+from ioportal.findings.evidence import subject_evidence
+from ioportal.findings.flags import flag_texts
+from ioportal.findings.flags.flag_history import history_chart
+from ioportal.findings.flags.flag_values import in_words, threshold_in_words, title_of
 from ioportal.findings.models import Case, Flag, JobEvidence
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis import remedies
 from ioportal.jobs.analysis.populations import coarse, shown
 from ioportal.jobs.expressions import KNOWN_UNTIL, most_at_once
 from ioportal.jobs.models import Job
-from ioportal.load import capacity, episodes, operations
-from ioportal.load.episodes import moment_text
+from ioportal.load import capacity, operations
+from ioportal.load.impact import episodes
+from ioportal.load.impact.episodes import moment_text
 from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.rules.rule import HARM_S
 from ioportal.site.models import Server
@@ -45,8 +49,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.findings.case_texts import CaseSummary
-    from ioportal.findings.harm_texts import Harm
+    from ioportal.findings.cases.case_texts import CaseSummary
+    from ioportal.findings.flags.harm_texts import Harm
     from ioportal.findings.models import FlagQuerySet
     from ioportal.jobs.analysis.remedies import Remedy
 
@@ -343,10 +347,10 @@ class Topic:
     @cached_property
     def worst(self) -> list[str]:
         """A line for each of the flags with the highest values."""
-        rows = flags.with_subjects(self._flags).order_by("-value", "pk")[:LISTED_JOBS]
+        rows = flag_texts.with_subjects(self._flags).order_by("-value", "pk")[:LISTED_JOBS]
         return [
             f"{visible(row.subject.text)}: {self._in_words(row.flag)}"
-            for row in flags.summaries(rows, self._reader)
+            for row in flag_texts.summaries(rows, self._reader)
         ]
 
     @property
@@ -358,7 +362,7 @@ class Topic:
     def image(self) -> bytes | None:
         """The measure of the worst flag over time with its threshold, as PNG; None: no history."""
         flag = self._worst
-        [row] = flags.summaries([flag], self._reader)
+        [row] = flag_texts.summaries([flag], self._reader)
         chart = history_chart(flag, visible(row.subject.text), history.for_flag(flag))
         if chart is None or chart.is_empty:
             return None
@@ -402,13 +406,13 @@ class Topic:
         """Evidence of the case's jobs; of a group's case, of its heaviest jobs at that time."""
         jobs = list(self._flags.filter(job__isnull=False).values_list("job", flat=True))
         if jobs or not self.case.owner:
-            return evidence.for_jobs(jobs, usual_on=None).frame
+            return subject_evidence.for_jobs(jobs, usual_on=None).frame
         ran = Job.objects.filter(owner=self.case.owner, started_at__lt=self._worst.until)
         ran = ran.exclude(ended_at__lte=self._worst.since).order_by(
             "-statistics__metadata_operations"
         )
         heaviest = list(ran.values_list("pk", flat=True)[:_MAX_JOBS])
-        frame = evidence.for_jobs(heaviest, usual_on=None).frame
+        frame = subject_evidence.for_jobs(heaviest, usual_on=None).frame
         named = self.case.application
         return frame.filter(pl.col("application") == named) if named else frame
 

@@ -9,7 +9,7 @@ from django.http import UnreadablePostError
 from ninja import Router, Schema
 from pydantic import Field
 
-from ioportal.alerts import bounces
+from ioportal.alerts.delivery import bounces
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem, problems
 from ioportal.api.tokens import ScopedToken

@@ -13,7 +13,7 @@ from pydantic import Field
 from ioportal.api.problems import problems
 from ioportal.api.responses import answer, json_response
 from ioportal.api.tokens import READER, reader
-from ioportal.findings.case_texts import facts, public_events, summaries, with_places
+from ioportal.findings.cases.case_texts import facts, public_events, summaries, with_places
 from ioportal.findings.models import Case, CaseEvent
 
 if TYPE_CHECKING:

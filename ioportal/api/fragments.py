@@ -15,8 +15,8 @@ from ioportal.api.responses import answer
 from ioportal.api.tokens import READER, reader
 from ioportal.core import formatting
 from ioportal.core.visible_text import visible
-from ioportal.findings import case_texts as cases
-from ioportal.findings import flags
+from ioportal.findings.cases import case_texts as cases
+from ioportal.findings.flags import flag_texts
 from ioportal.jobs.job_facts import statistics_of
 from ioportal.jobs.models import Job
 from ioportal.metrics import BY_NAME
@@ -49,7 +49,7 @@ def own_jobs(request: HttpRequest) -> HttpResponse:
     own = Job.objects.visible_to(user).filter(owner=user.get_username())
     latest = own.select_related("cluster", "statistics").order_by("-submitted_at", "-pk")
     jobs = list(latest[:_JOBS])
-    flags.mark_jobs(jobs, user)
+    flag_texts.mark_jobs(jobs, user)
     found = cases.for_owner(user.get_username(), user)
     context = {
         "portal": settings.PORTAL_URL,

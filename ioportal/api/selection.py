@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
 
 
 def selected(kind: JobKind, user: User, query: QueryDict) -> Any:

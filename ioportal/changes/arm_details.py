@@ -18,14 +18,14 @@ from ioportal.jobs.analysis.histograms import Histogram, Scale, histogram
 from ioportal.jobs.cache import cached
 from ioportal.jobs.expressions import nodes
 from ioportal.jobs.models import JobStatistics
-from ioportal.jobs.population_values import Covariate
-from ioportal.jobs.populations import PANDA_JOBS, figures_version
+from ioportal.jobs.populations.population_values import Covariate
+from ioportal.jobs.populations.selections import PANDA_JOBS, figures_version
 from ioportal.jobs.rpc_reports import rpcs_by_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ioportal.jobs.populations import Selection
+    from ioportal.jobs.populations.selections import Selection
     from ioportal.metrics import Metric
 
 _CACHE_VERSION = 4  # to be changed with the classes below

@@ -10,7 +10,7 @@ from ioportal.changes.comparison_sentences import TIMES
 from ioportal.core.formatting import UNKNOWN, human, lowered, percent, significant, with_unit
 from ioportal.core.units import Unit
 from ioportal.findings.models import Flag
-from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.jobs.populations.selections import BATCH_JOBS
 from ioportal.load.models import Incident
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.changes.arm_details import ArmDetails
-    from ioportal.jobs.populations import Selection
+    from ioportal.jobs.populations.selections import Selection
 
 _TITLES = {  # of the sums in `Mix.totals`
     "read_bytes": ("Bytes read", Unit.BYTES),

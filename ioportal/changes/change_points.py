@@ -20,8 +20,8 @@ from ioportal.jobs import scopes
 from ioportal.jobs.analysis import trends
 from ioportal.jobs.analysis.comparison.comparing import compare
 from ioportal.jobs.analysis.comparison.results import Refusal, Scale
-from ioportal.jobs.population_values import Covariate
-from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS, midnight
+from ioportal.jobs.populations.population_values import Covariate
+from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS, midnight
 from ioportal.jobs.redefinitions import redefined, redefinitions
 from ioportal.jobs.trends import RECORDS, medians, poor, upgrades
 from ioportal.load.analysis.load_ramp import Interval
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
     from ioportal.jobs.trends import Jobs
 
 FEWEST_JOBS = 3  # of a day with a median

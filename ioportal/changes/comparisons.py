@@ -30,8 +30,8 @@ from ioportal.jobs.analysis.populations import (
     rounded_count,
 )
 from ioportal.jobs.cache import cached, visibility_key
-from ioportal.jobs.population_values import Covariate
-from ioportal.jobs.populations import BATCH_JOBS, Selection, figures_version, other_jobs
+from ioportal.jobs.populations.population_values import Covariate
+from ioportal.jobs.populations.selections import BATCH_JOBS, Selection, figures_version, other_jobs
 from ioportal.jobs.redefinitions import redefined, redefinitions
 from ioportal.metrics import METRICS, PANDA_METRICS
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.jobs.analysis.comparison.results import ArmSummary, Daily, MetricComparison
-    from ioportal.jobs.population_values import JobValues
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.population_values import JobValues
+    from ioportal.jobs.populations.selections import JobKind
     from ioportal.metrics import Metric
 
 _DIGITS, _P_DECIMALS = 3, 3  # of effects in which other users have an arm

@@ -16,9 +16,10 @@ import polars as pl
 import structlog
 from django.db import connection, transaction
 
-from ioportal.findings import evidence, group_evidence, lifecycle, load_evidence, usual_values
 from ioportal.findings.evaluation import by_thresholds
-from ioportal.findings.group_evidence import Groups
+from ioportal.findings.evidence import group_evidence, load_evidence, subject_evidence, usual_values
+from ioportal.findings.evidence.group_evidence import Groups
+from ioportal.findings.flags import flag_lifecycle
 from ioportal.findings.models import BackTest, ThresholdSet
 from ioportal.findings.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import Job
@@ -30,9 +31,9 @@ from ioportal.site.models import Filesystem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ioportal.findings.evidence import Evidence
+    from ioportal.findings.evidence.subject_evidence import Evidence
+    from ioportal.findings.evidence.usual_values import UsualOn
     from ioportal.findings.thresholds import EffectiveThresholds
-    from ioportal.findings.usual_values import UsualOn
     from ioportal.rules.rule import Rule
 
 log = structlog.get_logger()
@@ -47,7 +48,7 @@ _FLAGGED = {
     "filesystem": pl.Int64(),
     "application": pl.String(),
     "value": pl.Float64(),  # of the rule's measure
-    "until": evidence.CONTEXT["until"],
+    "until": subject_evidence.CONTEXT["until"],
     "is_good": pl.Boolean(),  # data quality; otherwise the finding is suppressed
 }
 
@@ -79,7 +80,7 @@ def _flagged(rule: Rule, effective: EffectiveThresholds, frame: pl.DataFrame) ->
     findings = rule.check(rows.with_columns(subject="row"), effective.thresholds)
     value = pl.col("numbers").struct.field(rule.measure).cast(pl.Float64).fill_null(0)
     context = rows.with_columns(
-        pl.col("owner", "application").fill_null(""), is_good=lifecycle.has_good_data(rule)
+        pl.col("owner", "application").fill_null(""), is_good=flag_lifecycle.has_good_data(rule)
     )
     return findings.select(row="subject", value=value).join(context, on="row").select(*_FLAGGED)
 
@@ -170,7 +171,7 @@ def _step_evidence(
     rule: Rule, usual_on: UsualOn | None, start: datetime, end: datetime
 ) -> Iterator[Evidence]:
     if rule.subject is Subject.JOB:
-        yield evidence.for_ended_jobs(start, end, usual_on)
+        yield subject_evidence.for_ended_jobs(start, end, usual_on)
     elif rule.subject is Subject.USER:
         jobs = Job.objects.overlapping(end - DAY, end)
         groups = Groups.of_jobs(jobs.values_list("owner", "project").distinct())

@@ -17,24 +17,23 @@ from django.utils import timezone
 
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.core.units import Source
-from ioportal.findings import (
-    cases,
-    evidence,
+from ioportal.findings import latest_data
+from ioportal.findings.cases import case_lifecycle, reassignment
+from ioportal.findings.evidence import (
     group_evidence,
     impact_computation,
     job_evidence,
-    latest_data,
-    lifecycle,
     load_evidence,
-    reassignment,
+    subject_evidence,
 )
-from ioportal.findings.claims import without_claims
-from ioportal.findings.group_evidence import Groups
-from ioportal.findings.harm import with_harm
+from ioportal.findings.evidence.claims import without_claims
+from ioportal.findings.evidence.group_evidence import Groups
+from ioportal.findings.evidence.harm import with_harm
+from ioportal.findings.flags import flag_lifecycle
 from ioportal.findings.models import Flag
 from ioportal.findings.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
-from ioportal.load import job_groups
+from ioportal.load.impact import job_groups
 from ioportal.rules import RULES
 from ioportal.rules.rule import PROJECT_GROUPS, Subject
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from ioportal.findings.evidence import Evidence
+    from ioportal.findings.evidence.subject_evidence import Evidence
     from ioportal.findings.thresholds import EffectiveThresholds
     from ioportal.rules.rule import Rule
 
@@ -68,11 +67,11 @@ def evaluate_pending(limit: int = 500) -> int:
         job_evidence.refresh(
             {job: since for job, since in claimed.items() if since and job in jobs}
         )
-        current = evidence.for_jobs(jobs)
+        current = subject_evidence.for_jobs(jobs)
         reassignment.reassign(current.frame)
         book = ThresholdBook()
         evaluate(current, book)
-        for until, jobs_of_day in evidence.by_day(current.frame):
+        for until, jobs_of_day in subject_evidence.by_day(current.frame):
             groups = Groups.of_jobs(_places(jobs_of_day))
             if until.date() == timezone.now().astimezone(UTC).date():
                 _evaluate_groups(groups, until, book)
@@ -93,7 +92,7 @@ def _evaluate_past_day(groups: Groups, moment: datetime, book: ThresholdBook) ->
 
     A day is loaded in slices, and each of them alone shows too few operations.
     """
-    complete = evidence.complete_groups(*groups, moment)
+    complete = subject_evidence.complete_groups(*groups, moment)
     if not complete.is_empty():
         until: Any = complete["until"].max()
         pairs = complete.select("owner", "project").iter_rows()
@@ -118,11 +117,11 @@ def _reevaluate_flagged_groups(groups: Groups, book: ThresholdBook) -> None:
         project = job_groups.project_of(kind, text)
         if project in groups.projects:
             of_projects[project] = min(until, of_projects.get(project, until))
-    latest = evidence.latest_of_groups(
+    latest = subject_evidence.latest_of_groups(
         dict(of_owners.order_by().values_list("owner").annotate(Min("until"))),
         of_projects,
     )
-    for until, rows in evidence.by_day(latest):
+    for until, rows in subject_evidence.by_day(latest):
         _evaluate_groups(Groups.of_jobs(rows.select("owner", "project").iter_rows()), until, book)
 
 
@@ -141,7 +140,7 @@ def evaluate_current() -> None:
                 evaluate(load_evidence.for_processes(filesystem, until), book)
         for filesystem, until in traced.items():
             evaluate(load_evidence.for_filesystem(filesystem, until), book)
-        cases.expire(timezone.now(), latest_data.observed_until())
+        case_lifecycle.expire(timezone.now(), latest_data.observed_until())
 
 
 def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
@@ -153,19 +152,19 @@ def evaluate(subjects: Evidence, book: ThresholdBook) -> None:
         return
     subjects = without_claims(replace(subjects, frame=with_harm(subjects.frame)))
     subjects = _with_flagged_harm(subjects, set())
-    flags = lifecycle.lock_current(subjects.kind, subjects.frame)
-    changes = lifecycle.Changes()
+    flags = flag_lifecycle.lock_current(subjects.kind, subjects.frame)
+    changes = flag_lifecycle.Changes()
     for rule in RULES:
         if subjects.kind in rule.subjects:
             for effective, frame in by_thresholds(rule, subjects, book):
                 changes.add(
-                    lifecycle.evaluate_rule(
+                    flag_lifecycle.evaluate_rule(
                         rule, effective, subjects.kind, frame, flags.get(rule.code, {})
                     )
                 )
             if rule.source is Source.IMPACT:
                 subjects = _with_flagged_harm(subjects, changes.flagged_subjects())
-    lifecycle.store(changes)
+    flag_lifecycle.store(changes)
 
 
 def _with_flagged_harm(subjects: Evidence, flagged: set[str]) -> Evidence:

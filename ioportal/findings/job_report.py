@@ -16,11 +16,11 @@ from ioportal.core import formatting
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
 from ioportal.core.visible_text import visible, visible_text
-from ioportal.findings import flags
+from ioportal.findings.flags import flag_texts
 from ioportal.jobs import job_facts, similar_jobs
 from ioportal.jobs.expressions import node_hours
 from ioportal.jobs.models import DirtyStatistics
-from ioportal.load import impact_totals
+from ioportal.load.impact import impact_totals
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.db.models import QuerySet
 
-    from ioportal.findings.flags import FlagSummary
+    from ioportal.findings.flags.flag_texts import FlagSummary
     from ioportal.jobs.job_facts import Figure
     from ioportal.jobs.models import JobQuerySet
     from ioportal.jobs.similar_jobs import Standing
-    from ioportal.load.impact_totals import ImpactTotal
+    from ioportal.load.impact.impact_totals import ImpactTotal
 
 WIDTH = 78  # characters of a line, except addresses
 _LABEL = 19
@@ -62,7 +62,7 @@ class JobReport:
 
     @cached_property
     def _flags(self) -> list[FlagSummary]:
-        rows = flags.for_job(self.job, self.reader)
+        rows = flag_texts.for_job(self.job, self.reader)
         return [row for row in rows if row.flag.ended_at is None and not row.flag.is_suppressed]
 
     @cached_property

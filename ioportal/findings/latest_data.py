@@ -9,7 +9,7 @@ from django.db.models import Min, Q
 
 from ioportal.core.times import is_current
 from ioportal.ingest.models import DirtyTrace
-from ioportal.load import impact_totals
+from ioportal.load.impact import impact_totals
 from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import coverage
@@ -24,7 +24,7 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ioportal.load.impact_totals import ImpactTotal
+    from ioportal.load.impact.impact_totals import ImpactTotal
     from ioportal.load.top_consumers import PrincipalKey
 
 _RECENT = timedelta(hours=1)  # pending work on older data is of a history

@@ -16,9 +16,10 @@ from ioportal.core.times import is_current
 from ioportal.core.units import Source
 from ioportal.findings.models import Flag, Observation
 from ioportal.ingest import pending_attribution
-from ioportal.load import baselines, job_groups, latest_work, principal_windows
-from ioportal.load.job_groups import Application
-from ioportal.load.latest_work import Share
+from ioportal.load import baselines
+from ioportal.load.impact import job_groups, latest_work, principal_windows
+from ioportal.load.impact.job_groups import Application
+from ioportal.load.impact.latest_work import Share
 from ioportal.rules import RULES
 from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.rules.rule import GROUPS, PROJECT_GROUPS, Severity, Subject
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from datetime import datetime
 
-    from ioportal.load.latest_work import LatestWork
+    from ioportal.load.impact.latest_work import LatestWork
     from ioportal.load.top_consumers import PrincipalKey
     from ioportal.telemetry.coverage import Interval
 

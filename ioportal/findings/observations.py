@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ioportal.findings import observation
 from ioportal.jobs.analysis.populations import coarse
-from ioportal.load.impact_totals import names_of
-from ioportal.load.latest_work import MIN_SHARE
+from ioportal.load.impact.impact_totals import names_of
+from ioportal.load.impact.latest_work import MIN_SHARE
 from ioportal.telemetry.models import JobGroup, Principal
 
 if TYPE_CHECKING:

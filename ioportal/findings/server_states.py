@@ -11,11 +11,11 @@ from django.db.models import Max, Q, Sum
 
 from ioportal.core.times import is_current
 from ioportal.findings import latest_data, observations
-from ioportal.findings.episodes import principal
-from ioportal.findings.flags import about_principals
+from ioportal.findings.flags.episodes import principal
+from ioportal.findings.flags.flag_texts import about_principals
 from ioportal.findings.models import Flag
-from ioportal.load import episodes, impact_totals, queue_links
-from ioportal.load.impact_totals import OUTERMOST, names_of
+from ioportal.load.impact import episodes, impact_totals, queue_links
+from ioportal.load.impact.impact_totals import OUTERMOST, names_of
 from ioportal.rules.evidence import PEAK_SPAN
 from ioportal.rules.rule import Subject
 from ioportal.site.contacts import contacts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.findings.observations import ObservedServer
-    from ioportal.load.episodes import Episode
+    from ioportal.load.impact.episodes import Episode
     from ioportal.load.principals import Name
     from ioportal.load.top_consumers import PrincipalKey
     from ioportal.site.contacts import Contact

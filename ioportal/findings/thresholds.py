@@ -13,7 +13,7 @@ from django.db.models import Q
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.findings.models import Case, Flag, ThresholdSet
 from ioportal.jobs.models import DirtyEvidence, Job
-from ioportal.load import job_groups
+from ioportal.load.impact import job_groups
 from ioportal.rules.evidence import EVIDENCE
 from ioportal.rules.rule import GROUPS, PROJECT_GROUPS
 

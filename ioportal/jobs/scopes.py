@@ -15,7 +15,7 @@ from django.http import QueryDict
 
 from ioportal.jobs.job_filters import TIME, split_values
 from ioportal.jobs.models import Job
-from ioportal.jobs.populations import BATCH_JOBS, kind_in
+from ioportal.jobs.populations.selections import BATCH_JOBS, kind_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
 
 MAX_LENGTH = 2_000
 _PART_OF_NAME = "name"  # the filter whose value is a part of a name

@@ -25,8 +25,8 @@ from ioportal.jobs.analysis.histograms import Histogram, Scale, histogram
 from ioportal.jobs.analysis.populations import coarse, coarsened, is_anonymous, rounded_count
 from ioportal.jobs.analysis.usual import MIN_SAME_NAME
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.jobs.population_figures import metric_values
-from ioportal.jobs.population_values import Covariate, batch_job_values
+from ioportal.jobs.populations.population_figures import metric_values
+from ioportal.jobs.populations.population_values import Covariate, batch_job_values
 from ioportal.metrics import BY_NAME, Metric
 from ioportal.rules.rule import Severity
 from ioportal.telemetry.copy import read_frame
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ioportal.jobs.analysis.comparison.arms import Floats
     from ioportal.jobs.analysis.usual import Usual
     from ioportal.jobs.models import JobQuerySet
-    from ioportal.jobs.population_values import JobValues
+    from ioportal.jobs.populations.population_values import JobValues
 
     Flags = npt.NDArray[np.bool_]
 

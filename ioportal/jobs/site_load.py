@@ -14,7 +14,7 @@ from ioportal.jobs.analysis.trends import Buckets, Step
 from ioportal.jobs.cache import cached, statistics_version, visibility_key
 from ioportal.jobs.expressions import KNOWN_UNTIL, node_hours
 from ioportal.jobs.models import Job
-from ioportal.jobs.populations import day_end, day_start
+from ioportal.jobs.populations.selections import day_end, day_start
 from ioportal.jobs.trends import BATCH_RECORDS
 
 if TYPE_CHECKING:

@@ -30,8 +30,12 @@ from ioportal.jobs.analysis.trends import missing_reads
 from ioportal.jobs.expressions import KNOWN_UNTIL, Quantiles, nodes
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
-from ioportal.jobs.population_values import BATCH_APPLICATION, PANDA_APPLICATION, PANDA_NODE_COUNT
-from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.jobs.populations.population_values import (
+    BATCH_APPLICATION,
+    PANDA_APPLICATION,
+    PANDA_NODE_COUNT,
+)
+from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS
 from ioportal.jobs.redefinitions import changes_opens
 from ioportal.site.models import ServerVersion, Target
 from ioportal.telemetry import coverage

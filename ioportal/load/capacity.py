@@ -16,10 +16,11 @@ from collectors.lustre import opcodes
 from collectors.lustre.service_stats import WAIT
 from collectors.tables import UTC_US
 from ioportal.jobs.cache import cached
-from ioportal.load import baselines, demand, service_windows
+from ioportal.load import baselines, service_windows
 from ioportal.load.analysis import capacity
 from ioportal.load.analysis.capacity import WINDOWS, Capacity
 from ioportal.load.analysis.impact import US_PER_S
+from ioportal.load.impact import demand
 from ioportal.site.models import Counter, ServerVersion
 from ioportal.telemetry import buckets, coverage, levels, piecewise
 from ioportal.telemetry.models import Coverage, ceil_to_window

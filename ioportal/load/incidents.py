@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from django.db.models import Q
 
-from ioportal.load import baselines, impact_estimates, job_groups, principal_windows, replays
+from ioportal.load import baselines
 from ioportal.load.analysis.impact import GROUPS, REQUESTS, Impact
 from ioportal.load.analysis.impact import impact as impact_of
 from ioportal.load.analysis.impact import latency as latency_of
 from ioportal.load.analysis.impact import requests as requests_of
 from ioportal.load.analysis.replay.impact import PARTS, QUEUES
 from ioportal.load.analysis.slowness import Slowdown
-from ioportal.load.impact_estimates import Estimate
+from ioportal.load.impact import impact_estimates, job_groups, principal_windows, replays
+from ioportal.load.impact.impact_estimates import Estimate
 from ioportal.load.models import Incident
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import ceil_to_window, floor_to_window
@@ -25,7 +26,7 @@ from ioportal.telemetry.models import ceil_to_window, floor_to_window
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ioportal.load.replays import Replay
+    from ioportal.load.impact.replays import Replay
     from ioportal.telemetry.coverage import Interval
 
 # Levels of which analyses are made.

@@ -18,8 +18,8 @@ from ioportal.core.units import Source, Unit
 from ioportal.jobs.analysis.comparison.results import MIN_DAYS
 from ioportal.jobs.expressions import Hash, Packed
 from ioportal.jobs.models import Job
-from ioportal.jobs.population_values import size_classes
-from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.jobs.populations.population_values import size_classes
+from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS
 from ioportal.jobs.trends import BATCH_RECORDS
 from ioportal.load import request_latency
 from ioportal.load.analysis import load_ramp
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ioportal.jobs.analysis.trends import Buckets
     from ioportal.jobs.models import WorkloadJobQuerySet
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
     from ioportal.jobs.trends import Jobs, Records
     from ioportal.load.analysis.load_ramp import Cells, Change, Concurrency, Floats, Ints, Ramp
     from ioportal.site.models import Cluster

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.jobs.models import Job
-from ioportal.load.job_groups import Application, Campaign, project_of
-from ioportal.load.principal_windows import principal_name
+from ioportal.load.impact.job_groups import Application, Campaign, project_of
+from ioportal.load.impact.principal_windows import principal_name
 from ioportal.site import process_names
 from ioportal.site.models import Filesystem, Nid, SourceJobId
 from ioportal.telemetry.models import Principal

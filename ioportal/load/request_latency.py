@@ -14,7 +14,7 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.tables import UTC_US
-from ioportal.load.impact_estimates import waits
+from ioportal.load.impact.impact_estimates import waits
 from ioportal.telemetry import buckets, levels, piecewise
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import Notification
 from tests import loading, untraced
 from tests.logs import at

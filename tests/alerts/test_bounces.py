@@ -11,7 +11,8 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioportal.alerts import bounces, outbox, planning, tasks
+from ioportal.alerts import planning, tasks
+from ioportal.alerts.delivery import bounces, outbox
 from ioportal.alerts.models import BouncedAddress, CaseDecision, Notification
 from ioportal.site.models import UserAccount
 from ioportal.telemetry.models import StageFailure

@@ -15,8 +15,9 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ioportal.alerts import channels, connections, deliveries, outbox, planning
-from ioportal.alerts.connections import early_end
+from ioportal.alerts import channels, planning
+from ioportal.alerts.delivery import connections, deliveries, outbox
+from ioportal.alerts.delivery.connections import early_end
 from ioportal.alerts.models import Channel, Notification, Silence
 from ioportal.findings.models import Case, CaseEvent, Flag
 from tests.alerts import http_server, slow_server

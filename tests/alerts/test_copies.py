@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ioportal.alerts import copies, outbox, planning
+from ioportal.alerts import copies, planning
 from ioportal.alerts.decide import Mode
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import MailPolicy, Notification
 
 State = Notification.State

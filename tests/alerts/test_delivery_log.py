@@ -2,7 +2,8 @@
 
 import pytest
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import DeliveryAttempt, Notification
 
 State = Notification.State

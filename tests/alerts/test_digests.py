@@ -13,7 +13,8 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.digests import admins, projects, schedule
 from ioportal.alerts.models import CaseDecision, MailPolicy, Notification, NotificationCase
 from ioportal.findings.models import Case, Flag

@@ -8,7 +8,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from ioportal.alerts import answers, compose, outbox, planning
+from ioportal.alerts import answers, compose, planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import (
     BouncedAddress,
     CaseDecision,
@@ -18,7 +19,7 @@ from ioportal.alerts.models import (
     Silence,
 )
 from ioportal.core.postgres.advisory_locks import Lock
-from ioportal.findings import cases, triage
+from ioportal.findings.cases import case_lifecycle, triage
 from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 
@@ -180,7 +181,7 @@ def test_a_draft_that_staff_asked_for_needs_only_sound_evidence(draft, storm, ma
 
 def expire(key):
     case = Case.objects.get(pk=key)
-    event = cases.resolve(case, "Expired.")
+    event = case_lifecycle.resolve(case, "Expired.")
     case.save()
     event.save()
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from django.db.models import F
 
-from ioportal.alerts import outbox
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.follow_ups import follow_up
 from ioportal.alerts.models import Notification, NotificationCase
 from ioportal.changes.models import Mitigation

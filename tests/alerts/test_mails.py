@@ -7,16 +7,8 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from ioportal.alerts import (
-    channels,
-    compose,
-    copies,
-    facts,
-    outbox,
-    planning,
-    smtp,
-    tasks,
-)
+from ioportal.alerts import channels, compose, copies, facts, planning, tasks
+from ioportal.alerts.delivery import outbox, smtp
 from ioportal.alerts.models import (
     CaseDecision,
     Channel,
@@ -25,7 +17,7 @@ from ioportal.alerts.models import (
     NotificationCase,
 )
 from ioportal.alerts.topics import topics
-from ioportal.findings.endings import NARROWER_GROUP
+from ioportal.findings.flags.endings import NARROWER_GROUP
 from ioportal.findings.models import Case, CaseEvent, Flag, JobEvidence
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.rules import BY_CODE

@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from ioportal.alerts import outbox, own_mails, planning
+from ioportal.alerts import own_mails, planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import Notification, Subscription
 from ioportal.jobs.models import DirtyStatistics, Job
 from ioportal.site.models import UserAccount

@@ -7,9 +7,10 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from ioportal.alerts import follow_ups, outbox, planning
+from ioportal.alerts import follow_ups, planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
-from ioportal.findings import reassignment
+from ioportal.findings.cases import reassignment
 from ioportal.findings.models import Case, Flag
 from ioportal.jobs.models import Job
 from ioportal.site.models import UserAccount

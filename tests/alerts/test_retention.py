@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ioportal.alerts import outbox, retention, tasks
+from ioportal.alerts import retention, tasks
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import CaseDecision, DeliveryAttempt, Notification, NotificationImage
 from ioportal.telemetry.stage_runs import drain
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ioportal.alerts import bounces, connections, outbox
-from ioportal.alerts.connections import NotSent
-from ioportal.alerts.deliveries import post
+from ioportal.alerts.delivery import bounces, connections, outbox
+from ioportal.alerts.delivery.connections import NotSent
+from ioportal.alerts.delivery.deliveries import post
 from ioportal.alerts.models import Channel, Notification
 from ioportal.core.env import Mailbox
 from tests.alerts import http_server, slow_server

@@ -7,7 +7,8 @@ from django.conf import settings
 from django.test import override_settings
 from django.utils import timezone
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.follow_ups import follow_up
 from ioportal.alerts.models import (
     Answer,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ioportal.alerts import outbox
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import Notification
 from tests.alerts import mail_server
 from tests.alerts.certificates import issue

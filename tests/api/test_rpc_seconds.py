@@ -9,7 +9,7 @@ from django.db import transaction
 from ioportal.ingest import stream_discards
 from ioportal.ingest.attribution import rpcs, seconds
 from ioportal.ingest.models import Segment, Stream
-from ioportal.load import demand
+from ioportal.load.impact import demand
 from ioportal.site.models import Server
 from ioportal.telemetry.models import AttributedSecond, Principal
 from tests import batches, contents

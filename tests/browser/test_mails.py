@@ -9,7 +9,8 @@ from django.db import connection
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.follow_ups import follow_up
 from ioportal.alerts.models import Notification
 from ioportal.findings.models import Case

@@ -13,8 +13,8 @@ from ioportal.changes.comparisons import compare_arms, control_arm
 from ioportal.jobs.analysis.comparison.results import Refusal, Verdict
 from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.models import JobStatistics
-from ioportal.jobs.population_values import Covariate
-from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS, Selection, other_jobs
+from ioportal.jobs.populations.population_values import Covariate
+from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS, Selection, other_jobs
 from ioportal.site.models import Filesystem, Server, ServerVersion
 from tests.web.conftest import NOON
 

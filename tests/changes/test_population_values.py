@@ -5,7 +5,7 @@ import pytest
 from django.utils import timezone
 
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.jobs.population_values import (
+from ioportal.jobs.populations.population_values import (
     Covariate,
     batch_job_values,
     panda_job_values,

@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 from django.db import connection, transaction
 
-from ioportal.findings import back_tests, evidence
+from ioportal.findings import back_tests
+from ioportal.findings.evidence import subject_evidence
 from ioportal.findings.models import BackTest, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
@@ -213,13 +214,13 @@ def test_a_host_counts_once_with_its_worst_five_minutes(logs, ingest, evaluate, 
 @pytest.mark.usefixtures("jobs")
 def test_a_stopped_back_test_ends(evaluate, back_test, monkeypatch):
     evaluate()
-    original = evidence.for_ended_jobs
+    original = subject_evidence.for_ended_jobs
 
     def stop_then(*arguments):
         BackTest.objects.update(state=BackTest.State.STOPPED)
         return original(*arguments)
 
-    monkeypatch.setattr(evidence, "for_ended_jobs", stop_then)
+    monkeypatch.setattr(subject_evidence, "for_ended_jobs", stop_then)
     test = back_test()
 
     assert (test.state, test.subjects, test.done_share) == ("stopped", [], 0)

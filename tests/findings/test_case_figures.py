@@ -2,7 +2,7 @@
 
 import pytest
 
-from ioportal.findings.case_texts import Figures
+from ioportal.findings.cases.case_texts import Figures
 
 
 @pytest.mark.parametrize(

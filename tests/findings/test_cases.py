@@ -8,7 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from ioportal.findings import cases, evaluation, triage
+from ioportal.findings import evaluation
+from ioportal.findings.cases import case_lifecycle, triage
 from ioportal.findings.models import Case, CaseEvent, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import DirtyEvidence
@@ -149,10 +150,10 @@ def test_a_case_resolves_when_none_of_its_findings_applies(flag_job):
 def test_a_case_expires_thirty_days_after_its_last_finding(flag_job):
     flag_job("1")
     now = timezone.now()
-    cases.expire(now, at("13:00") + 30 * DAY)
+    case_lifecycle.expire(now, at("13:00") + 30 * DAY)
     assert the_case().state == "open"
 
-    cases.expire(now, at("13:00") + 31 * DAY)
+    case_lifecycle.expire(now, at("13:00") + 31 * DAY)
     assert the_case().resolution == (
         "Expired: its latest data is more than 30 days older than the latest data of the site."
     )

@@ -6,7 +6,8 @@ from threading import Barrier
 import pytest
 from django.db import connection, transaction
 
-from ioportal.findings import cases, evaluation
+from ioportal.findings import evaluation
+from ioportal.findings.cases import case_lifecycle
 from ioportal.findings.models import Case, CaseEvent, Flag, FlagEvent, JobEvidence
 from ioportal.jobs import statistics
 from ioportal.jobs.models import DirtyEvidence
@@ -77,7 +78,7 @@ def test_concurrent_workers_create_one_case(site):
             flags = [Flag(**finding, subject=f"{worker}-{number}") for number in range(3)]
             start.wait()
             with transaction.atomic():
-                cases.assign(flags, ["relax", "relax", "plot"])
+                case_lifecycle.assign(flags, ["relax", "relax", "plot"])
                 Flag.objects.bulk_create(flags)
         finally:
             connection.close()

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from ioportal.findings import endings
-from ioportal.findings.lifecycle import HYSTERESIS
+from ioportal.findings.flags import endings
+from ioportal.findings.flags.flag_lifecycle import HYSTERESIS
 from ioportal.rules import BY_CODE
 from ioportal.rules.evidence import EVIDENCE
 from ioportal.rules.rule import Subject

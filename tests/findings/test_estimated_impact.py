@@ -5,12 +5,12 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from ioportal.findings import load_evidence
+from ioportal.findings.evidence import load_evidence
 from ioportal.findings.models import Flag, FlagEvent
 from ioportal.ingest import attribution_stage, impact_marks
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.load import impact_estimates
 from ioportal.load.analysis.impact import BASELINES
+from ioportal.load.impact import impact_estimates
 from ioportal.load.models import PinnedBaseline
 from ioportal.site.models import Filesystem, Nid, Server, Service, SourceJobId, Target, UserAccount
 from ioportal.telemetry.models import Coverage, HostWindow, ImpactWindow, IoWindow, Principal

@@ -8,7 +8,7 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.findings.models import Case, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import Job
-from ioportal.load import impact_totals
+from ioportal.load.impact import impact_totals
 from ioportal.site.models import Filesystem, Nid, Node, SourceJobId, Target, UserAccount
 from ioportal.telemetry.models import (
     AttributedRpc,

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from ioportal.findings import evaluation, history
-from ioportal.findings.episodes import episodes_of
+from ioportal.findings.flags.episodes import episodes_of
 from ioportal.findings.models import CaseEvent, Flag
 from ioportal.ingest import attribution_stage
 from ioportal.jobs import statistics

@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 from ioportal.findings import evaluation
-from ioportal.findings.claims import without_claims
-from ioportal.findings.evidence import Evidence
-from ioportal.findings.harm import with_harm
+from ioportal.findings.evidence.claims import without_claims
+from ioportal.findings.evidence.harm import with_harm
+from ioportal.findings.evidence.subject_evidence import Evidence
 from ioportal.findings.models import Case, Flag, JobEvidence
 from ioportal.jobs.models import DirtyEvidence, Job, JobStatistics
 from ioportal.rules.rule import Subject

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioportal.findings.harm_texts import Harm
+from ioportal.findings.flags.harm_texts import Harm
 from ioportal.site.models import Server
 from tests.logs import at
 

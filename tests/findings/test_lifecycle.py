@@ -6,8 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.db.models import Min
 
-from ioportal.findings import evaluation, triage
-from ioportal.findings.flags import severity_reason
+from ioportal.findings import evaluation
+from ioportal.findings.cases import triage
+from ioportal.findings.flags.flag_texts import severity_reason
 from ioportal.findings.models import Case, Flag, FlagEvent, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.ingest import attribution_stage

@@ -6,7 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from ioportal.findings import evaluation, triage
+from ioportal.findings import evaluation
+from ioportal.findings.cases import triage
 from ioportal.findings.models import Case, CaseEvent, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import DirtyEvidence

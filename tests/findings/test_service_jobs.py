@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from ioportal.alerts import compose, topics
-from ioportal.findings import service_jobs
+from ioportal.findings.cases import service_jobs
 from ioportal.jobs.models import Job
 from ioportal.site.models import Cluster, UserAccount
 from tests.logs import at

@@ -11,7 +11,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import connection, transaction
 from django.utils import timezone
 
-from ioportal.findings import cases, triage
+from ioportal.findings.cases import case_lifecycle, triage
 from ioportal.findings.models import Case, CaseEvent, Flag
 from tests.logs import at
 
@@ -125,7 +125,7 @@ def test_a_muted_case_reopens_at_its_end_time(new_case, sam):
     case = new_case()
     triage.mute([case.pk], sam, timezone.now() + HOUR, "maintenance")
 
-    cases.expire(timezone.now() + HOUR, at("13:00"))
+    case_lifecycle.expire(timezone.now() + HOUR, at("13:00"))
 
     case.refresh_from_db()
     assert (case.state, case.muted_until) == ("open", None)
@@ -137,7 +137,7 @@ def test_a_reopened_case_does_not_expire_immediately(new_case, sam):
     Case.objects.update(changed_at=timezone.now() - MONTH)
 
     triage.reopen([case.pk], sam, "it continues")
-    cases.expire(timezone.now(), at("13:00") + MONTH)
+    case_lifecycle.expire(timezone.now(), at("13:00") + MONTH)
 
     case.refresh_from_db()
     assert (case.state, case.resolution, case.resolved_at) == ("open", "", None)
@@ -149,7 +149,7 @@ def test_a_reopened_case_without_good_data_is_suppressed(new_case, sam):
     Case.objects.filter(pk=muted.pk).update(state="muted", muted_until=timezone.now() + HOUR)
 
     triage.reopen([resolved.pk], sam)
-    cases.expire(timezone.now() + HOUR, at("13:00"))
+    case_lifecycle.expire(timezone.now() + HOUR, at("13:00"))
 
     assert {case.state for case in Case.objects.all()} == {"suppressed"}
 
@@ -158,10 +158,10 @@ def test_old_cases_expire_unless_a_user_has_acted(new_case, sam):
     case, triaged = new_case(), new_case()
     triage.acknowledge([triaged.pk], sam)
 
-    cases.expire(timezone.now(), at("13:00") + HOUR)
+    case_lifecycle.expire(timezone.now(), at("13:00") + HOUR)
     assert {case.state for case in Case.objects.all()} == {"open", "acknowledged"}
 
-    cases.expire(timezone.now(), at("13:00") + MONTH)
+    case_lifecycle.expire(timezone.now(), at("13:00") + MONTH)
     case.refresh_from_db()
     triaged.refresh_from_db()
     assert case.state == "resolved"
@@ -173,7 +173,7 @@ def test_old_cases_expire_unless_a_user_has_acted(new_case, sam):
         (at("13:00"), "Expired without data: the site has none since 2017-07-05 13:00."),
         (later, "Expired: no new findings for 30 days."),
     ):
-        cases.expire(later, latest)
+        case_lifecycle.expire(later, latest)
         triaged.refresh_from_db()
         assert triaged.resolution == resolution
         triage.reopen([triaged.pk], sam)

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from ioportal.findings import flags, history
+from ioportal.findings import history
+from ioportal.findings.flags import flag_texts
 from ioportal.findings.models import Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.site.models import Nid
@@ -50,7 +51,7 @@ def test_unknown_job_ids_count_for_their_host_after_some_minutes(send, evaluate,
     assert flag.numbers["server_share"] == 1
     assert flag.until <= at("12:05")
     assert history.for_flag(flag).amounts["amount"].max() == 50
-    [summary] = flags.summaries(flags.with_subjects(Flag.objects.all()), admin_user)
+    [summary] = flag_texts.summaries(flag_texts.with_subjects(Flag.objects.all()), admin_user)
     assert summary.subject.text == "host n19, unknown job ids"
 
 

@@ -8,8 +8,8 @@ from statistics import median
 import numpy as np
 import pytest
 
-from ioportal.findings import evidence, usual_values
-from ioportal.findings.usual_values import MovingWindow
+from ioportal.findings.evidence import subject_evidence, usual_values
+from ioportal.findings.evidence.usual_values import MovingWindow
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis.populations import coarsened, hides_owners
 from ioportal.jobs.analysis.usual import MIN_SAME_NAME
@@ -73,7 +73,7 @@ def hides_each_owner(jobs):
 @pytest.mark.long
 def test_rules_and_pages_have_the_same_similar_jobs():
     checked = list(Job.objects.filter(statistics__quality="good", node_count__gt=0)[::7])
-    frame = evidence.for_jobs({job.pk for job in checked}).frame
+    frame = subject_evidence.for_jobs({job.pk for job in checked}).frame
 
     sizes = set()
     for job in checked:
@@ -99,8 +99,8 @@ def test_similar_jobs_do_not_depend_on_the_other_evaluated_jobs():
     ordered = Job.objects.filter(statistics__isnull=False).order_by("started_at")
     old, new = ordered.filter(node_count=1)[80], ordered.last()
 
-    alone = evidence.for_jobs({old.pk}).frame
-    together = evidence.for_jobs({old.pk, new.pk}).frame.filter(subject=str(old.pk))
+    alone = subject_evidence.for_jobs({old.pk}).frame
+    together = subject_evidence.for_jobs({old.pk, new.pk}).frame.filter(subject=str(old.pk))
 
     assert alone["similar_jobs"].item() > 0
     assert together.equals(alone)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ioportal.jobs.application_names import application_name, application_name_sql
 from ioportal.jobs.models import Job
-from ioportal.load import job_groups
+from ioportal.load.impact import job_groups
 from ioportal.telemetry.models import JobGroup
 from tests.logs import Run, sacct
 

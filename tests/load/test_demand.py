@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from ioportal.load.demand import with_work
+from ioportal.load.impact.demand import with_work
 
 KNOWN, UNKNOWN = 101, 36  # opcodes
 

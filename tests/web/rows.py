@@ -10,7 +10,7 @@ from ioportal.changes.models import Mitigation
 from ioportal.experiments import uploads
 from ioportal.experiments.experiments import named_experiment
 from ioportal.experiments.models import Experiment, Upload
-from ioportal.findings import cases
+from ioportal.findings.cases import case_lifecycle
 from ioportal.findings.models import BackTest, Flag, ThresholdSet
 from ioportal.ingest.models import Stream
 from ioportal.jobs.models import Job, Population, WorkloadJob
@@ -68,9 +68,9 @@ def flag_job(job, **facts):
     )
     if flag.subject_kind != "job":
         flag.job = None
-    cases.assign([flag], [flag.job.name if flag.job else ""])
+    case_lifecycle.assign([flag], [flag.job.name if flag.job else ""])
     flag.save()
-    cases.update([flag], [])
+    case_lifecycle.update([flag], [])
     return flag
 
 

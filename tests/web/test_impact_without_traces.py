@@ -8,7 +8,7 @@ from django.db.models import F, Max, Sum
 from django.utils import timezone
 
 from ioportal.findings import latest_data, server_states
-from ioportal.findings.episodes import episodes_of
+from ioportal.findings.flags.episodes import episodes_of
 from ioportal.findings.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.site.models import Server, UserAccount

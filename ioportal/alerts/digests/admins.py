@@ -13,7 +13,7 @@ from django.utils.timesince import timesince
 from ioportal.alerts.compose import Digest, Entry, Section
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase
 from ioportal.core.visible_text import visible
-from ioportal.findings.case_texts import is_simulated, summaries, with_places, worst_first
+from ioportal.findings.cases.case_texts import is_simulated, summaries, with_places, worst_first
 from ioportal.findings.models import Case
 from ioportal.ingest import health
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.alerts.models import NotificationQuerySet
-    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.cases.case_texts import CaseSummary
 
 _DAY = timedelta(days=1)
 _LISTED_CASES = 20

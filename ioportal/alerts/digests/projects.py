@@ -16,7 +16,7 @@ from ioportal.alerts.compose import Digest, Entry, Section
 from ioportal.core import formatting
 from ioportal.core.units import Unit
 from ioportal.core.visible_text import visible
-from ioportal.findings.flag_values import in_words, title_of
+from ioportal.findings.flags.flag_values import in_words, title_of
 from ioportal.findings.models import Flag
 from ioportal.jobs.expressions import node_hours
 from ioportal.jobs.models import Job

@@ -12,7 +12,7 @@ from django.core.validators import validate_email
 from django.db import models
 from django.utils import timezone
 
-from ioportal.alerts import channel_networks
+from ioportal.alerts.delivery import channel_networks
 from ioportal.findings.models import Flag
 from ioportal.rules import BY_CODE
 from ioportal.site.models import Filesystem

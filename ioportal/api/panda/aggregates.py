@@ -17,7 +17,7 @@ from ioportal.jobs.analysis import trends as buckets_of
 from ioportal.jobs.analysis.histograms import Scale
 from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.models import Job
-from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS, Selection, compare
+from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS, Selection, compare
 from ioportal.metrics import ANY_BY_NAME, BY_NAME, PANDA_METRICS
 from ioportal.rules import BY_CODE
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.jobs.models import WorkloadJobQuerySet
-    from ioportal.jobs.populations import Comparison
+    from ioportal.jobs.populations.selections import Comparison
 
 # Of batch jobs, each counted once.
 _OF_BATCH_JOBS = (

@@ -26,7 +26,7 @@ from ioportal.core.visible_text import storable
 from ioportal.ingest.formats import LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.jobs.populations import PANDA_JOBS
+from ioportal.jobs.populations.selections import PANDA_JOBS
 from ioportal.site.models import Cluster
 
 if TYPE_CHECKING:

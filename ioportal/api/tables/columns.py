@@ -10,7 +10,7 @@ from django.db.models import F, Field
 
 from collectors.tables import METADATA_OPERATIONS, UTC_US
 from ioportal.jobs.models.job import DISPLAY_ID
-from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS
 from ioportal.load.job_exports import PANDA_COLUMNS
 from ioportal.metrics import METRICS
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from django.db.models import Model
     from django.db.models.expressions import Combinable
 
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
 
 _TYPES = {
     "BooleanField": pl.Boolean(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from collectors.tables import UTC_US
-from ioportal.findings import group_evidence
+from ioportal.findings.evidence import group_evidence
 from ioportal.findings.history.source import INTERVAL, HistorySource, moving, one_by_one
 from ioportal.rules.evidence import DAY, HOUR, PEAK_SPAN
 from ioportal.telemetry import buckets, levels

@@ -11,7 +11,7 @@ from psycopg import sql
 
 from collectors.lustre import opcodes
 from collectors.tables import UTC_US
-from ioportal.findings import job_evidence
+from ioportal.findings.evidence import job_evidence
 from ioportal.findings.history.source import INTERVAL, HistorySource, moving
 from ioportal.rules import outlier
 from ioportal.rules.evidence import PEAK_SPAN, SUSTAINED_SPAN

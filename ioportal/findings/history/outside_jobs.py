@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 
 from collectors.tables import METADATA_OPERATIONS, UTC_US
 from ioportal.findings.history.source import INTERVAL, HistorySource, moving, one_by_one
-from ioportal.load import principal_windows
+from ioportal.load.impact import principal_windows
 from ioportal.rules.evidence import DAY, HOUR, PEAK_SPAN
 from ioportal.site import process_names
 from ioportal.site.models import Server, SourceJobId, Target

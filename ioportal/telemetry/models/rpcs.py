@@ -259,7 +259,7 @@ class JobGroup(models.Model):
         CAMPAIGN = 14, "campaign"  # project and application name
 
     kind = models.SmallIntegerField(choices=Kind)
-    text = models.CharField(max_length=128)  # as in `ioportal.load.job_groups`
+    text = models.CharField(max_length=128)  # as in `ioportal.load.impact.job_groups`
 
     class Meta:
         constraints = [models.UniqueConstraint(name="job_group", fields=["kind", "text"])]

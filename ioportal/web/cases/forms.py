@@ -10,14 +10,14 @@ from django.core.exceptions import ValidationError
 
 from ioportal.core.formatting import counted
 from ioportal.core.time_fields import TimeField
-from ioportal.findings import triage
+from ioportal.findings.cases import triage
 from ioportal.web.cases.inbox import staff
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.findings.triage import Outcome
+    from ioportal.findings.cases.triage import Outcome
 
 DEFAULT_MUTE = timedelta(days=1)
 _MAX_CASES = 200  # more than a page lists

@@ -14,7 +14,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, Exists, OuterRef, Q
 
 from ioportal.findings import latest_data
-from ioportal.findings.case_texts import (
+from ioportal.findings.cases.case_texts import (
     columns,
     current_impacts,
     fact,
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.cases.case_texts import CaseSummary
     from ioportal.findings.models import CaseQuerySet
-    from ioportal.load.impact_totals import ImpactTotal
+    from ioportal.load.impact.impact_totals import ImpactTotal
 
 PER_PAGE = 40
 ME, UNASSIGNED = "me", "none"  # values of the assignee filter

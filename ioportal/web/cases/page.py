@@ -15,8 +15,8 @@ from ioportal.alerts.models import Answer, CaseDecision, Notification, Notificat
 from ioportal.alerts.topics import topics
 from ioportal.changes import past_effects
 from ioportal.changes.models import Mitigation
-from ioportal.findings import flags, latest_data
-from ioportal.findings.case_texts import (
+from ioportal.findings import latest_data
+from ioportal.findings.cases.case_texts import (
     current_impacts,
     facts,
     is_simulated,
@@ -24,6 +24,7 @@ from ioportal.findings.case_texts import (
     summaries,
     with_places,
 )
+from ioportal.findings.flags import flag_texts
 from ioportal.findings.models import Case, CaseEvent, Flag
 from ioportal.web.cases.flags_by_week import FlagsByWeek
 from ioportal.web.mails.answers import AnswerForm
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
     from ioportal.alerts.topics import Topic
     from ioportal.changes.past_effects import PastEffect
-    from ioportal.findings.case_texts import CaseSummary
-    from ioportal.findings.flags import FlagSummary
+    from ioportal.findings.cases.case_texts import CaseSummary
+    from ioportal.findings.flags.flag_texts import FlagSummary
     from ioportal.findings.models import FlagQuerySet
     from ioportal.jobs.analysis.remedies import Remedy
 
@@ -72,7 +73,7 @@ class CasePage:
         """Its flags: current ones first, then by latest data."""
         visible = Flag.objects.visible_to(self._user).filter(case=self.case)
         ended_last = Conditional(When(ended_at=None, then=Value(0)), default=Value(1))
-        return flags.with_subjects(visible).order_by(ended_last, "-until", "-pk")
+        return flag_texts.with_subjects(visible).order_by(ended_last, "-until", "-pk")
 
     @cached_property
     def page(self) -> Page[Flag]:
@@ -82,15 +83,15 @@ class CasePage:
     @cached_property
     def rows(self) -> list[FlagSummary]:
         """The flags of the page."""
-        return flags.summaries(self.page.object_list, self._user)
+        return flag_texts.summaries(self.page.object_list, self._user)
 
     def export_rows(self) -> Iterator[list[Any]]:
         """Yield the values of `flags.columns` for each flag."""
-        names = flags.columns(self._user)
+        names = flag_texts.columns(self._user)
         rows = self._flags.iterator(_ROWS_AT_ONCE)
         while batch := list(islice(rows, PER_PAGE)):
-            for row in flags.summaries(batch, self._user):
-                yield [flags.fact(row, name) for name in names]
+            for row in flag_texts.summaries(batch, self._user):
+                yield [flag_texts.fact(row, name) for name in names]
 
     @cached_property
     def mails(self) -> list[NotificationCase]:

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from ioportal.alerts import answers, planning
 from ioportal.alerts.decide import Verdict
-from ioportal.findings import flags
-from ioportal.findings.case_texts import columns
+from ioportal.findings.cases.case_texts import columns
+from ioportal.findings.flags import flag_texts
 from ioportal.findings.models import Case
 from ioportal.web.cases.forms import DEFAULT_MUTE, TriageForm, outcome_message
 from ioportal.web.cases.inbox import Inbox
@@ -102,7 +102,9 @@ def case_flags(request: UserRequest, pk: int) -> HttpResponseBase:
     page = CasePage(request.user, pk, request.GET)
     about = {"case": pk, "title": page.case.title, "simulated": page.simulated}
     rows = page.export_rows()
-    return exports.response(request, f"case-{pk}-flags", about, flags.columns(request.user), rows)
+    return exports.response(
+        request, f"case-{pk}-flags", about, flag_texts.columns(request.user), rows
+    )
 
 
 @require_safe

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from django.urls import reverse
 
-from ioportal.jobs.populations import BATCH_JOBS, JOB_KINDS, PANDA_JOBS
+from ioportal.jobs.populations.selections import BATCH_JOBS, JOB_KINDS, PANDA_JOBS
 
 if TYPE_CHECKING:
     from django.http import QueryDict
 
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
 
 TITLES = {BATCH_JOBS.name: "batch jobs", PANDA_JOBS.name: PANDA_JOBS.plural}
 _LISTS = {BATCH_JOBS.name: "job_list", PANDA_JOBS.name: "panda_list"}

@@ -11,7 +11,7 @@ from django.urls import reverse
 from ioportal.core.time_ranges import OpenRange
 from ioportal.core.times import ALL
 from ioportal.jobs.job_filters import TIME
-from ioportal.jobs.populations import BATCH_JOBS, JOB_KINDS, pending_statistics
+from ioportal.jobs.populations.selections import BATCH_JOBS, JOB_KINDS, pending_statistics
 from ioportal.web.common import job_kinds
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
 
 
 class SelectedJobs:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from ioportal.jobs.job_filters import TIME
-from ioportal.jobs.populations import filters_text
+from ioportal.jobs.populations.selections import filters_text
 from ioportal.web.common import job_kinds
 from ioportal.web.populations.references import read
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.jobs.population_tables import DescribedPopulation
-    from ioportal.jobs.populations import JobKind, Selection
+    from ioportal.jobs.populations.population_tables import DescribedPopulation
+    from ioportal.jobs.populations.selections import JobKind, Selection
 
 _MOMENT = timedelta(microseconds=1)
 _MONTH = timedelta(days=28)

@@ -28,7 +28,7 @@ from ioportal.jobs.analysis.trends import MAX_BUCKETS, Step
 from ioportal.jobs.cache import cached
 from ioportal.jobs.charts import histograms
 from ioportal.jobs.charts import trends as trend_charts
-from ioportal.jobs.populations import BATCH_JOBS, figures_version
+from ioportal.jobs.populations.selections import BATCH_JOBS, figures_version
 from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.web.common.parts import Part
 from ioportal.web.common.tables import Column, by_position
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ioportal.core.charts.time_axis import Figure
     from ioportal.core.time_ranges import TimeRange
     from ioportal.jobs.analysis.trends import Buckets
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
     from ioportal.web.comparisons.page import ComparisonPage
 
 _BOX = {"p5": 5, "p25": 25, "p50": 50, "p75": 75, "p95": 95}

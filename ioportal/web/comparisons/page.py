@@ -25,8 +25,8 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.jobs import trends as questions
 from ioportal.jobs.analysis.comparison.results import MIN_DAYS, MIN_JOBS, Refusal, Verdict
 from ioportal.jobs.models import Population
-from ioportal.jobs.population_values import Covariate
-from ioportal.jobs.populations import BATCH_JOBS, pending_statistics, population_text
+from ioportal.jobs.populations.population_values import Covariate
+from ioportal.jobs.populations.selections import BATCH_JOBS, pending_statistics, population_text
 from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS
 from ioportal.load import moved_load
 from ioportal.web.common.requests import changed_query
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from ioportal.changes.before_after import Neighbour
     from ioportal.changes.comparisons import ArmComparison
     from ioportal.jobs.analysis.comparison.results import Comparison, Effect, MetricComparison
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
     from ioportal.load.moved_load import Place
     from ioportal.metrics import Metric
     from ioportal.web.common.parts import Part

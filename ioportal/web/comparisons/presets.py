@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from ioportal.core.time_fields import TimeField
 from ioportal.jobs import trends as questions
-from ioportal.jobs.populations import BATCH_JOBS, day_end
+from ioportal.jobs.populations.selections import BATCH_JOBS, day_end
 from ioportal.web.comparisons.arms import read_arms
 
 if TYPE_CHECKING:

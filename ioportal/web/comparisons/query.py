@@ -12,7 +12,7 @@ from ioportal.changes.comparisons import control_arm
 from ioportal.changes.models import Mitigation
 from ioportal.core.charts.palette import MOST_ARMS
 from ioportal.jobs.analysis.comparison.results import MARGIN
-from ioportal.jobs.population_values import Covariate
+from ioportal.jobs.populations.population_values import Covariate
 from ioportal.web.comparisons.arms import Arm, read_arms
 from ioportal.web.populations.references import read
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.jobs.population_tables import DescribedPopulation
-    from ioportal.jobs.populations import Selection
+    from ioportal.jobs.populations.population_tables import DescribedPopulation
+    from ioportal.jobs.populations.selections import Selection
 
 FEWEST_ARMS = 2
 OTHERS, NONE = "others", "none"  # values of `control` other than populations

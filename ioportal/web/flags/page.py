@@ -10,15 +10,16 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
 from ioportal.core import formatting
-from ioportal.findings import flags, harm_texts, history, latest_data
-from ioportal.findings.flag_history import history_chart
-from ioportal.findings.flags import is_simulated, summaries, with_subjects
+from ioportal.findings import history, latest_data
+from ioportal.findings.flags import flag_texts, harm_texts
+from ioportal.findings.flags.flag_history import history_chart
+from ioportal.findings.flags.flag_texts import is_simulated, summaries, with_subjects
 from ioportal.findings.models import Flag
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis.histograms import Scale
 from ioportal.jobs.charts import histograms as charts
 from ioportal.jobs.job_facts import Comparison, statistics_of
-from ioportal.load import queue_links
+from ioportal.load.impact import queue_links
 from ioportal.load.principals import job_group_filters
 from ioportal.metrics import BY_NAME
 from ioportal.rules.evidence import DAY
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.findings.flags import Figure, FlagSummary
+    from ioportal.findings.flags.flag_texts import Figure, FlagSummary
     from ioportal.findings.history.source import MeasureHistory
     from ioportal.findings.models import FlagEvent
     from ioportal.jobs.analysis.histograms import Bin
     from ioportal.jobs.models import Job
-    from ioportal.load.episodes import Episode
+    from ioportal.load.impact.episodes import Episode
     from ioportal.load.step_charts import StepsChart
     from ioportal.site.contacts import Contact
 
@@ -140,7 +141,7 @@ class FlagPage:
     @property
     def facts(self) -> dict[str, Any]:
         """The flag as one JSON object."""
-        return flags.facts(self.summary, self._user)
+        return flag_texts.facts(self.summary, self._user)
 
     @property
     def data_quality(self) -> str:
@@ -153,7 +154,7 @@ class FlagPage:
     @property
     def figures(self) -> list[Figure]:
         """Its numbers with their thresholds."""
-        return flags.figures(self.flag)
+        return flag_texts.figures(self.flag)
 
     @cached_property
     def measure_history(self) -> MeasureHistory | None:
@@ -219,4 +220,4 @@ class FlagPage:
     @property
     def events(self) -> Iterable[FlagEvent]:
         """Its events that the user may see."""
-        return flags.events(self.flag, self._user)
+        return flag_texts.events(self.flag, self._user)

@@ -17,14 +17,15 @@ from django.utils import timezone
 
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.times import RECENT
-from ioportal.findings import case_texts as cases
-from ioportal.findings import flags, latest_data, server_states
+from ioportal.findings import latest_data, server_states
+from ioportal.findings.cases import case_texts as cases
+from ioportal.findings.flags import flag_texts
 from ioportal.findings.models import Case
 from ioportal.ingest import health
 from ioportal.ingest.models import Segment
 from ioportal.jobs.models import DirtyStatistics, Job
-from ioportal.jobs.populations import BATCH_JOBS, pending_statistics
-from ioportal.load import impact_totals, request_times
+from ioportal.jobs.populations.selections import BATCH_JOBS, pending_statistics
+from ioportal.load.impact import impact_totals, request_times
 from ioportal.load.series import last_observed
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import coverage
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.http import QueryDict
 
-    from ioportal.findings.case_texts import CaseSummary
+    from ioportal.findings.cases.case_texts import CaseSummary
     from ioportal.findings.server_states import ServerState
-    from ioportal.load.impact_totals import ImpactRow, ImpactTotal
+    from ioportal.load.impact.impact_totals import ImpactRow, ImpactTotal
     from ioportal.load.step_charts import StepsChart
     from ioportal.load.top_consumers import PrincipalKey
     from ioportal.site.models import Source
@@ -359,7 +360,7 @@ class UserHome:
 def _listed(jobs: Any, user: User) -> list[Job]:
     """Fetch the first jobs with everything that a row shows."""
     rows = list(jobs.select_related("cluster", "statistics")[:_LISTED_JOBS])
-    flags.mark_jobs(rows, user)
+    flag_texts.mark_jobs(rows, user)
     return rows
 
 

@@ -16,7 +16,8 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.core.times import RECENT
 from ioportal.jobs.analysis.populations import coarse, hidden_sums
 from ioportal.jobs.cache import cached
-from ioportal.load import incidents, principal_windows, queue_links, queue_users
+from ioportal.load import incidents
+from ioportal.load.impact import principal_windows, queue_links, queue_users
 from ioportal.load.models import Incident
 from ioportal.load.principals import BYS, Name, job_group_name, named
 from ioportal.site.contacts import contact

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from ioportal.core.formatting import duration
 from ioportal.core.time_fields import TimeField
+from ioportal.load.impact.queue_links import LONGEST
 from ioportal.load.models import Incident, Report
-from ioportal.load.queue_links import LONGEST
 from ioportal.site.models import Filesystem, Server
 
 if TYPE_CHECKING:

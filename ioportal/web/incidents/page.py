@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from ioportal.load import request_times
 from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.load.impact import request_times
 from ioportal.load.models import Incident, Report
 from ioportal.site.models import Filesystem, Server
 from ioportal.web.common.tables import Table

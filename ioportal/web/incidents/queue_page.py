@@ -14,10 +14,10 @@ from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange, moment
 from ioportal.core.timelines import Steps
 from ioportal.jobs.analysis.populations import coarse, coarsened, hidden_sums
-from ioportal.load import queue_links, queue_users, replays
 from ioportal.load.analysis.replay import harm
 from ioportal.load.analysis.replay.impact import DEFINITION
 from ioportal.load.analysis.replay.seconds import SECONDS
+from ioportal.load.impact import queue_links, queue_users, replays
 from ioportal.load.step_charts import StepsChart
 from ioportal.web.incidents import queue_rows
 from ioportal.web.incidents.analysis import default_range, selected_range
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from ioportal.load.analysis.replay.server import Plateau
-    from ioportal.load.queues import GroupSeconds, Queue
+    from ioportal.load.impact.queues import GroupSeconds, Queue
     from ioportal.site.models import Server
     from ioportal.web.incidents.queue_rows import QueueRow
 

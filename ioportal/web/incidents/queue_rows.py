@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.jobs.analysis.populations import coarse
-from ioportal.load import queue_links
 from ioportal.load.analysis.replay.impact import PRINCIPAL
-from ioportal.load.principal_windows import principal_key
+from ioportal.load.impact import queue_links
+from ioportal.load.impact.principal_windows import principal_key
+from ioportal.load.impact.queue_users import is_hidden, owners
 from ioportal.load.principals import BYS, Name, job_group_names, named
-from ioportal.load.queue_users import is_hidden, owners
 from ioportal.telemetry.models import Principal
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from django.core.paginator import Paginator
 from django.db import connection
 from django.http import QueryDict
 
-from ioportal.findings import flags
+from ioportal.findings.flags import flag_texts
 from ioportal.jobs.expressions import EachOf
 from ioportal.jobs.job_filters import NOT_COMPUTED
 from ioportal.jobs.models import Job, JobStatistics
@@ -194,7 +194,7 @@ class JobList(SelectedJobs):
         """The jobs of the page, looked up by key: sorting whole rows is slow."""
         keys = list(self.page)
         jobs = Job.objects.select_related("cluster", "statistics").in_bulk(keys)
-        flags.mark_jobs(jobs.values(), self.user)
+        flag_texts.mark_jobs(jobs.values(), self.user)
         return [jobs[key] for key in keys if key in jobs]
 
     @property

@@ -15,13 +15,13 @@ from ioportal.changes import mitigation_marks
 from ioportal.core.time_fields import local_text
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
-from ioportal.findings import flags
-from ioportal.findings.flag_history import job_marks
+from ioportal.findings.flags import flag_texts
+from ioportal.findings.flags.flag_history import job_marks
 from ioportal.ingest import data_quality
 from ioportal.jobs import job_facts, panda_jobs, rpc_reports
 from ioportal.jobs.job_facts import Comparison
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
-from ioportal.load import impact_totals
+from ioportal.load.impact import impact_totals
 from ioportal.load.job_series import JobSeries
 from ioportal.load.step_charts import BY_NAME, KINDS, Timeline
 from ioportal.site.contacts import contact
@@ -32,12 +32,12 @@ from ioportal.web.panda.page import COLUMNS as PANDA_COLUMNS
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from ioportal.findings.flags import FlagSummary
+    from ioportal.findings.flags.flag_texts import FlagSummary
     from ioportal.ingest.data_quality import LateAccounting
     from ioportal.jobs.analysis.rpc_report import RpcReport, RpcRow
     from ioportal.jobs.models import WorkloadJob
     from ioportal.jobs.panda_jobs import PandaSummary
-    from ioportal.load.impact_totals import ImpactRow
+    from ioportal.load.impact.impact_totals import ImpactRow
     from ioportal.site.contacts import Contact
     from ioportal.web.common.requests import UserRequest
 
@@ -138,7 +138,7 @@ class JobPage:
     @cached_property
     def flags(self) -> list[FlagSummary]:
         """Flags of the job."""
-        return flags.for_job(self.job, self._request.user)
+        return flag_texts.for_job(self.job, self._request.user)
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:

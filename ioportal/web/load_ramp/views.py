@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from ioportal.jobs.populations import kind_in
+from ioportal.jobs.populations.selections import kind_in
 from ioportal.web.common import exports
 from ioportal.web.load_ramp.page import BINS_HEADER, LoadRampPage
 

@@ -19,7 +19,7 @@ from ioportal.alerts.models import Notification, NotificationCase
 from ioportal.alerts.outcomes import Step
 from ioportal.alerts.topics import topics
 from ioportal.core.time_fields import TimeField, local_text
-from ioportal.findings.case_texts import is_simulated
+from ioportal.findings.cases.case_texts import is_simulated
 from ioportal.findings.models import Case, Flag
 from ioportal.site.models import UserAccount
 

@@ -9,7 +9,8 @@ from django.core.exceptions import PermissionDenied
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from ioportal.alerts import fitness, outbox
+from ioportal.alerts import fitness
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import CaseDecision, Notification
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED

@@ -14,7 +14,12 @@ from ioportal.changes import mitigation_effects
 from ioportal.changes.arm_details import arm_jobs
 from ioportal.changes.models import Mitigation
 from ioportal.jobs import scopes
-from ioportal.jobs.populations import BATCH_JOBS, kind_in, pending_statistics, population_text
+from ioportal.jobs.populations.selections import (
+    BATCH_JOBS,
+    kind_in,
+    pending_statistics,
+    population_text,
+)
 from ioportal.web.common import job_kinds
 from ioportal.web.common.tables import Column, Table, included, to
 from ioportal.web.comparisons.page import ComparisonPage

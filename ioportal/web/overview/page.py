@@ -10,7 +10,7 @@ from django.http import QueryDict
 
 from ioportal.changes import mitigation_marks
 from ioportal.findings import observations
-from ioportal.load import impact_totals
+from ioportal.load.impact import impact_totals
 from ioportal.load.principals import BYS
 from ioportal.web.overview import query
 from ioportal.web.overview.metrics import SECTIONS
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
     from ioportal.findings.observations import ObservedServer
-    from ioportal.load.impact_totals import ImpactRow
+    from ioportal.load.impact.impact_totals import ImpactRow
     from ioportal.web.overview.section import Section
 
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from ioportal.core.charts import palette
 from ioportal.core.charts.axes import kind_of
 from ioportal.core.timelines import OBSERVED, Known, Steps, rates, within
-from ioportal.findings.flags import worst_by_principal
+from ioportal.findings.flags.flag_texts import worst_by_principal
 from ioportal.load import top_consumers
 from ioportal.load.principals import Name, named
 from ioportal.load.series import seconds

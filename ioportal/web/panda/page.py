@@ -11,7 +11,7 @@ from django.urls import reverse
 from ioportal.core.units import Unit
 from ioportal.jobs import job_facts, panda_jobs
 from ioportal.jobs.models import Job, JobStatistics, WorkloadJob
-from ioportal.jobs.populations import PANDA_JOBS
+from ioportal.jobs.populations.selections import PANDA_JOBS
 from ioportal.load.job_exports import PANDA_COLUMNS, ROWS_PER_FETCH
 from ioportal.metrics import PANDA_METRICS
 from ioportal.web.common.pagination import COUNTED

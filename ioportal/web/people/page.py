@@ -11,11 +11,11 @@ from django.db.models import Aggregate, Count, F, FloatField, Max, Q, Sum
 from django.urls import reverse
 
 from ioportal.core.units import Unit
-from ioportal.findings import case_texts as cases
-from ioportal.findings import flags
+from ioportal.findings.cases import case_texts as cases
+from ioportal.findings.flags import flag_texts
 from ioportal.jobs.expressions import node_hours
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.load import impact_totals, job_groups
+from ioportal.load.impact import impact_totals, job_groups
 from ioportal.site.contacts import contact, project_contact
 from ioportal.web.cases.inbox import ALL
 from ioportal.web.common.selection import SelectedJobs
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from ioportal.core.time_ranges import TimeRange
-    from ioportal.findings.case_texts import CaseSummary
-    from ioportal.load.impact_totals import ImpactRow
+    from ioportal.findings.cases.case_texts import CaseSummary
+    from ioportal.load.impact.impact_totals import ImpactRow
     from ioportal.site.contacts import Contact
     from ioportal.web.trends.page import Trend
 
@@ -297,7 +297,7 @@ class PersonPage(SelectedJobs):
             list(ascending.reverse()[:_HEAVIEST_JOBS]),
             list(ascending[first : first + _TYPICAL_JOBS]),
         )
-        flags.mark_jobs([*heaviest, *typical], self.user)
+        flag_texts.mark_jobs([*heaviest, *typical], self.user)
         return heaviest, typical
 
     @property

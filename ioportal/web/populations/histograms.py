@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ioportal.jobs.analysis.histograms import Bin, Histogram
-    from ioportal.jobs.population_tables import Table
+    from ioportal.jobs.populations.population_tables import Table
     from ioportal.metrics import Metric
     from ioportal.web.populations.page import PopulationPage
 

@@ -13,12 +13,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from ioportal.jobs import population_tables, populations
 from ioportal.jobs.analysis.histograms import Scale
 from ioportal.jobs.job_filters import TIME
 from ioportal.jobs.models import Population
-from ioportal.jobs.population_tables import LAYOUTS, DescribedPopulation
-from ioportal.jobs.populations import filters_text, kind_in, population_text
+from ioportal.jobs.populations import population_tables, selections
+from ioportal.jobs.populations.population_tables import LAYOUTS, DescribedPopulation
+from ioportal.jobs.populations.selections import filters_text, kind_in, population_text
 from ioportal.web.common import job_kinds
 from ioportal.web.common.requests import changed_query
 from ioportal.web.common.selection import SelectedJobs
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.jobs.populations import Comparison
+    from ioportal.jobs.populations.selections import Comparison
 
 
 class PopulationForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
@@ -180,7 +180,7 @@ class PopulationPage(SelectedJobs):
             return population
         if self._user.is_staff:
             raise ValidationError("Staff see all jobs. Select another population.")
-        selection = populations.other_jobs(self._user, self.job_kind, self.filters_query())
+        selection = selections.other_jobs(self._user, self.job_kind, self.filters_query())
         filters = filters_text(self.job_kind, selection.filters)
         title = ", ".join(filter(None, [f"Other users' {self.job_kind.plural}", filters]))
         return DescribedPopulation(title, title, selection, "")
@@ -210,8 +210,8 @@ class PopulationPage(SelectedJobs):
         return self._tables(columns, self._compare(column.metric.name for column in columns))
 
     def _compare(self, metrics: Iterable[str]) -> Comparison:
-        selections = [population.selection for population in self.populations]
-        return populations.compare(selections, list(metrics))
+        selected = [population.selection for population in self.populations]
+        return selections.compare(selected, list(metrics))
 
     def _tables(
         self, columns: tuple[population_tables.Column, ...], comparison: Comparison

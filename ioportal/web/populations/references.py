@@ -12,14 +12,14 @@ from django.urls import reverse
 
 from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.models import Population
-from ioportal.jobs.population_tables import DescribedPopulation
-from ioportal.jobs.populations import PANDA_JOBS, Selection, kind_in, population_text
+from ioportal.jobs.populations.population_tables import DescribedPopulation
+from ioportal.jobs.populations.selections import PANDA_JOBS, Selection, kind_in, population_text
 from ioportal.web.common.selection import SelectedJobs
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-    from ioportal.jobs.populations import JobKind
+    from ioportal.jobs.populations.selections import JobKind
 
 # Pages with filters of jobs, by their URL names.
 _LISTS = ("job_list", "panda_list", "populations", "trends", "load_ramp", "ranking")

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from ioportal.jobs.models import Population
-from ioportal.jobs.population_tables import TABLE_HEADER, value_of
+from ioportal.jobs.populations.population_tables import TABLE_HEADER, value_of
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.populations.page import PopulationForm, PopulationPage
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpResponse, HttpResponseBase
 
-    from ioportal.jobs.population_tables import Table
+    from ioportal.jobs.populations.population_tables import Table
     from ioportal.web.common.requests import UserRequest
 
 

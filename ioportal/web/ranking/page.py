@@ -20,7 +20,7 @@ from ioportal.jobs.analysis.populations import shown
 from ioportal.jobs.cache import cached, statistics_version, visibility_key
 from ioportal.jobs.models import Job
 from ioportal.jobs.rankings import INTERVALS, JOBS, MAX_RANKED, MEASURES, PER, SUBJECTS, Choice
-from ioportal.load.job_groups import Application
+from ioportal.load.impact.job_groups import Application
 from ioportal.load.principals import job_group_filters, job_group_name
 from ioportal.site.contacts import contacts
 from ioportal.web.common.selection import SelectedJobs

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from ioportal.core.formatting import counted
 from ioportal.jobs.models import Job
-from ioportal.load.principal_windows import principal_key, principal_name
+from ioportal.load.impact.principal_windows import principal_key, principal_name
 from ioportal.load.principals import HOSTS, job_group_name, process_names_of
 from ioportal.rules.rule import Subject
 from ioportal.site.models import Filesystem, Nid

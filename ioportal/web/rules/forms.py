@@ -12,7 +12,7 @@ from django.core.validators import MaxLengthValidator
 from ioportal.core.formatting import human
 from ioportal.core.time_fields import TimeField
 from ioportal.core.units import Unit
-from ioportal.findings.flag_values import unit_by
+from ioportal.findings.flags.flag_values import unit_by
 from ioportal.findings.models import BackTest, ThresholdSet
 from ioportal.findings.thresholds import finding_numbers
 from ioportal.rules.rule import refuse_unusable

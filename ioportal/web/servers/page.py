@@ -19,7 +19,8 @@ from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.units import Unit
 from ioportal.findings import server_states
-from ioportal.load import capacity, impact_totals, operations, request_times, top_clients
+from ioportal.load import capacity, operations, top_clients
+from ioportal.load.impact import impact_totals, request_times
 from ioportal.load.series import exported
 from ioportal.load.step_charts import StepsChart
 from ioportal.site.models import Server, Target
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from ioportal.core.timelines import Steps
     from ioportal.findings.server_states import ServerState
     from ioportal.load.analysis.replay.server import Plateau
-    from ioportal.load.impact_totals import ImpactRow
+    from ioportal.load.impact.impact_totals import ImpactRow
     from ioportal.load.operations import Host, OperationTime
     from ioportal.load.top_clients import Client
 

@@ -21,7 +21,7 @@ from ioportal.jobs.analysis.trends import Step
 from ioportal.jobs.charts import trends as charts
 from ioportal.jobs.job_filters import JobFilter
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.jobs.populations import BATCH_JOBS
+from ioportal.jobs.populations.selections import BATCH_JOBS
 from ioportal.metrics import BY_NAME
 from ioportal.site.models import Cluster
 from ioportal.web.common.staff_only import staff_only

@@ -12,7 +12,7 @@ from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.units import Unit
 from ioportal.jobs import trends as questions
 from ioportal.jobs.analysis import trends
-from ioportal.jobs.populations import BATCH_JOBS, PANDA_JOBS
+from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS
 from ioportal.jobs.trends import BATCH_RECORDS, PANDA_RECORDS, RECORDED
 from ioportal.metrics import METRICS, PANDA_METRICS
 

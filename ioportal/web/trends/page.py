@@ -24,7 +24,7 @@ from ioportal.jobs.analysis.trends import MAX_BUCKETS, Buckets, Step
 from ioportal.jobs.cache import cached, visibility_key
 from ioportal.jobs.charts import trends as charts
 from ioportal.jobs.models import JobStatistics
-from ioportal.jobs.populations import figures_version
+from ioportal.jobs.populations.selections import figures_version
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.trends.charts import OFFERED, Figures, Offered, chart_of

@@ -17,7 +17,7 @@ from ioportal.changes import change_points as studied
 from ioportal.core.charts.time_axis import Meaning
 from ioportal.jobs import scopes
 from ioportal.jobs.analysis.trends import Step
-from ioportal.jobs.populations import kind_in
+from ioportal.jobs.populations.selections import kind_in
 from ioportal.web.common import exports
 from ioportal.web.trends.change_points import COLUMNS, ChangePointsPage
 from ioportal.web.trends.page import TrendsPage

@@ -5,8 +5,9 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from ioportal.findings import history, load_evidence
-from ioportal.findings.flags import worst_by_principal
+from ioportal.findings import history
+from ioportal.findings.evidence import load_evidence
+from ioportal.findings.flags.flag_texts import worst_by_principal
 from ioportal.findings.models import BackTest, Case, Flag, ThresholdSet
 from ioportal.findings.thresholds import apply_thresholds
 from ioportal.jobs.models import Job

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from ioportal.findings import triage
+from ioportal.findings.cases import triage
 from ioportal.findings.models import Case
 from tests.web.cases.lists import listed, post
 from tests.web.reading import text_of, words_of

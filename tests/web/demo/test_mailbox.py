@@ -6,7 +6,8 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Mailbox
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import planning
+from ioportal.alerts.delivery import outbox
 from ioportal.demo import mailbox
 from tests.alerts.conftest import automatic, storm, storm_case
 

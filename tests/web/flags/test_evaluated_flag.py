@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from ioportal.findings.flag_history import flag_mark
+from ioportal.findings.flags.flag_history import flag_mark
 from ioportal.findings.models import Flag
 from ioportal.jobs.models import Job
 from ioportal.telemetry import levels, retention

@@ -6,7 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ioportal.alerts import answers, outbox, planning
+from ioportal.alerts import answers, planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.models import Answer, Notification
 from ioportal.findings.models import Case, CaseEvent
 from ioportal.site.models import Server

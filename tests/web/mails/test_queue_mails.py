@@ -5,7 +5,8 @@ import re
 import pytest
 from django.db.models import F
 
-from ioportal.alerts import outbox, planning
+from ioportal.alerts import planning
+from ioportal.alerts.delivery import outbox
 from ioportal.findings.models import Flag
 from ioportal.jobs.analysis.populations import coarse
 from ioportal.site.models import Server, UserAccount

@@ -10,7 +10,8 @@ import pytest
 from django.core.cache import cache
 from django.db.models import F
 
-from ioportal.alerts import answers, outbox, planning
+from ioportal.alerts import answers, planning
+from ioportal.alerts.delivery import outbox
 from ioportal.alerts.follow_ups import follow_up
 from ioportal.alerts.models import MailPolicy, Notification
 from ioportal.findings.models import Case, Flag
