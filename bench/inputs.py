@@ -32,13 +32,13 @@ def rpctrace(lines: int, nids: int) -> Iterator[Path]:
 
 
 @contextmanager
-def job_stats(jobs: int, poll: int) -> Iterator[Path]:
-    """Provide the dump of an MDT with a number of jobs; later polls have larger totals."""
+def job_stats(jobs: int, polls: int) -> Iterator[list[Path]]:
+    """Provide dumps of an MDT with a number of jobs, each modified when it was read."""
     with _constructed(
-        f"job_stats: {jobs:,} jobs, poll {poll}",
-        *("job_stats", "--jobs", f"{jobs}", "--poll", f"{poll}"),
-    ) as path:
-        yield path
+        f"job_stats: {jobs:,} jobs, {polls:,} polls",
+        *("job_stats", "--jobs", f"{jobs}", "--polls", f"{polls}"),
+    ) as folder:
+        yield sorted(folder.iterdir())
 
 
 @contextmanager

@@ -11,7 +11,7 @@ python -m simulator incident --seed 7 --out DIR
 python -m simulator labelled --seed 7 DIR
 python -m simulator experiments --out DIR
 python -m simulator rpctrace --lines 1000000 --nids 300 --out FILE
-python -m simulator job_stats --jobs 50000 --out FILE
+python -m simulator job_stats --jobs 50000 --out DIR
 """
 
 import argparse
@@ -62,7 +62,7 @@ def run(dates: argparse.ArgumentParser) -> None:
         )
     else:
         constructed.write_job_stats(
-            arguments.out, jobs=arguments.jobs, poll=arguments.poll, seed=arguments.seed
+            arguments.out, jobs=arguments.jobs, polls=arguments.polls, seed=arguments.seed
         )
 
 
@@ -129,7 +129,7 @@ def _parser(dates: argparse.ArgumentParser) -> argparse.ArgumentParser:
     trace.add_argument("--odd", type=float, default=0.05, help="share of irregular lines")
     trace.add_argument("--version", choices=[v.value for v in Version], default="2.8")
     counters.add_argument("--jobs", type=int, required=True, help="number of entries")
-    counters.add_argument("--poll", type=int, default=0, help="a later poll shows larger totals")
+    counters.add_argument("--polls", type=int, default=1, help="number of dumps")
     return parser
 
 

@@ -1,5 +1,6 @@
 """Constructed input of any size for benches."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -63,17 +64,22 @@ def write_rpctrace(
             say(f"{first + len(records):,} of {lines:,} lines")
 
 
-def write_job_stats(path: Path, *, jobs: int, poll: int, seed: int) -> None:
-    """Write the dump of an MDT; all counters grow by the same amounts from `poll` to poll."""
+def write_job_stats(folder: Path, *, jobs: int, polls: int, seed: int) -> None:
+    """Write dumps of an MDT, each modified when it was read; all counters grow steadily."""
+    folder.mkdir(parents=True)
     growth = stream(seed, "constructed job_stats").integers(100_000, size=(jobs, len(MDT_KINDS)))
     growth[:, RENAME] = growth[:, list(RENAMES)].sum(axis=1)
-    counts = growth * (poll + 1)
-    read_s = _BEGIN + poll * _POLL_EVERY_S
-    entries = (
-        Entry(f"{_FIRST_JOB + n}.{BATCH_SERVER}", _BEGIN, read_s - n % _POLL_EVERY_S, tuple(row))
-        for n, row in enumerate(counts.tolist())
-    )
-    path.write_text(job_stats.mdt(MDT, entries))
+    for poll in range(polls):
+        read_s = _BEGIN + poll * _POLL_EVERY_S
+        entries = (
+            Entry(
+                f"{_FIRST_JOB + n}.{BATCH_SERVER}", _BEGIN, read_s - n % _POLL_EVERY_S, tuple(row)
+            )
+            for n, row in enumerate((growth * (poll + 1)).tolist())
+        )
+        path = folder / f"{poll:06}.txt"
+        path.write_text(job_stats.mdt(MDT, entries))
+        os.utime(path, (read_s, read_s))
 
 
 def _names(nids: int, chance: np.random.Generator) -> Names:

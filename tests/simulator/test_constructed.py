@@ -45,11 +45,9 @@ def test_a_seed_gives_the_same_trace(trace):
 
 
 def test_counters_increase_between_polls(tmp_path):
-    dumps = []
-    for poll in (0, 1):
-        constructed.write_job_stats(tmp_path / "dump", jobs=500, poll=poll, seed=1)
-        dumps.append(job_stats((tmp_path / "dump").read_text())["atlas2-MDT0000"])
-    first, second = dumps
+    constructed.write_job_stats(tmp_path / "dumps", jobs=500, polls=2, seed=1)
+    dumps = sorted((tmp_path / "dumps").iterdir())
+    first, second = (job_stats(dump.read_text())["atlas2-MDT0000"] for dump in dumps)
 
     assert len(first) == 500
     assert first.keys() == second.keys()
