@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.db import connection, models, transaction
-from django.db.models import Exists, F, Max, Min, OuterRef, Q
+from django.db.models import F, Max, Min, Q
 
 from collectors import formats, tables
 from ioportal.core.postgres.advisory_locks import Lock, hold
@@ -69,8 +69,9 @@ def attribute_pending(limit: int = 500) -> int:
         lock()
         rpcs.request_awaited()
         traces = DirtyTrace.objects.claim(limit)
-        polled = [(row, _between_reads(row)) for row in DirtyReads.objects.claim(limit)]
-        deltas.request_first_polls([row for row, _ in polled])
+        polled = DirtyReads.objects.claim(limit)
+        between = _between_reads(polled)
+        deltas.request_first_polls(polled)
         differences = DirtyDeltas.objects.claim(limit)
         exports = DirtyExports.objects.claim(limit)
         jobs = DirtyJob.objects.claim(limit)
@@ -80,7 +81,7 @@ def attribute_pending(limit: int = 500) -> int:
         changed = (  # jobs and the start of the change: only later evidence is evaluated again
             (_attribute_exports(exports), [row.start for row in exports]),
             (_attribute_traces(traces), [row.start for row in traces]),
-            (_attribute_reads(polled), [span.start for _, span in polled]),
+            (_attribute_reads(polled, between), [span.start for span in between]),
             (
                 set(chain.from_iterable(map(_attribute_deltas, differences))),
                 [row.start for row in differences],
@@ -206,14 +207,16 @@ def _attribute_server(server_id: int, start: datetime, end: datetime) -> None:
     )
 
 
-def _attribute_reads(dirty: Sequence[tuple[DirtyReads, _Span]]) -> set[int]:
+def _attribute_reads(dirty: Sequence[DirtyReads], between: Sequence[_Span]) -> set[int]:
     """Derive the windows around reads; return the jobs whose windows may have changed.
 
     Each dirty interval comes with its span, from the read before it to the read after it.
     """
+    if not dirty:
+        return set()
     spans: dict[tuple[int, int], list[_Span]] = defaultdict(list)
-    targets = Target.objects.in_bulk({row.target_id for row, _ in dirty})
-    for row, span in dirty:
+    targets = Target.objects.in_bulk({row.target_id for row in dirty})
+    for row, span in zip(dirty, between, strict=True):
         target = targets[row.target_id]
         folded_target = target.pk if target.kind == Target.Kind.MDT else 0
         spans[target.filesystem_id, folded_target].append(span)
@@ -242,10 +245,13 @@ def _attribute_reads(dirty: Sequence[tuple[DirtyReads, _Span]]) -> set[int]:
                 if folded_target:
                     impact_marks.mark_targets([folded_target], start, end)
             stale |= _jobs_of(windows) | running(filesystem, span.start, span.end)
+    dropped = retention.dropped(
+        _IO_LEVELS, min(span.start for span in between), max(row.end for row in dirty) + _MOMENT
+    )
     LateRows.objects.bulk_create(
         LateRows(target_id=row.target_id, start=row.start, end=row.end)
-        for row, span in dirty
-        if not retention.is_retained(_IO_LEVELS, span.start, row.end)
+        for row, span in zip(dirty, between, strict=True)
+        if any(part.start <= row.end and part.end > span.start for part in dropped)
     )
     return stale
 
@@ -408,25 +414,72 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
     return merged
 
 
-def _between_reads(dirty: DirtyReads) -> _Span:
-    """Widen an interval to the reads before and after it, which may bound existing windows.
+# Between the adjacent reads. If a window was derived across one of these before it arrived: between
+# the adjacent reads that are not pending, which bound all such windows.
+_BETWEEN_READS = """
+WITH reads AS NOT MATERIALIZED (
+    SELECT source_id AS target_id, start FROM telemetry_coverage c
+    WHERE source = %(JOB_STATS)s AND "end" = start
+),
+attributed AS NOT MATERIALIZED (
+    SELECT target_id, start FROM reads r WHERE NOT EXISTS (
+        SELECT FROM ingest_dirtyreads p
+        WHERE p.target_id = r.target_id AND p.start <= r.start AND p."end" >= r.start
+    )
+),
+bounded AS (
+    SELECT d.number, d.start, d."end", d.target_id, b.start AS before, a.start AS after,
+        bb.start AS attributed_before, aa.start AS attributed_after
+    FROM unnest(%(targets)s::int[], %(starts)s::timestamptz[], %(ends)s::timestamptz[])
+        WITH ORDINALITY d(target_id, start, "end", number)
+    LEFT JOIN LATERAL (
+        SELECT start FROM reads r WHERE r.target_id = d.target_id AND r.start < d.start
+        ORDER BY start DESC LIMIT 1
+    ) b ON true
+    LEFT JOIN LATERAL (
+        SELECT start FROM reads r WHERE r.target_id = d.target_id AND r.start > d."end"
+        ORDER BY start LIMIT 1
+    ) a ON true
+    LEFT JOIN LATERAL (
+        SELECT start FROM attributed r WHERE r.target_id = d.target_id AND r.start < d.start
+        ORDER BY start DESC LIMIT 1
+    ) bb ON true
+    LEFT JOIN LATERAL (
+        SELECT start FROM attributed r WHERE r.target_id = d.target_id AND r.start > d."end"
+        ORDER BY start LIMIT 1
+    ) aa ON true
+)
+SELECT
+    coalesce(
+        CASE WHEN spans THEN attributed_before ELSE before END, d.start - interval '1 microsecond'
+    ),
+    coalesce(CASE WHEN spans THEN attributed_after ELSE after END, d."end")
+FROM bounded d JOIN site_target t ON t.id = d.target_id
+CROSS JOIN LATERAL (
+    SELECT EXISTS (
+        SELECT FROM telemetry_iowindow w
+        WHERE w.filesystem_id = t.filesystem_id
+            AND w.target_id = CASE t.kind WHEN %(MDT)s THEN t.id ELSE 0 END
+            AND w.start >= coalesce(d.attributed_before, '-infinity') AND w.start <= d."end"
+            AND w."end" >= d.start AND (w.start < d.before OR w."end" > d.after)
+    )
+) s(spans)
+ORDER BY d.number
+"""
 
-    Pending reads bound none: windows derived before they arrived span them.
-    """
-    pending = DirtyReads.objects.filter(
-        target_id=OuterRef("source_id"), start__lte=OuterRef("start"), end__gte=OuterRef("start")
-    )
-    polls = Coverage.objects.filter(
-        ~Exists(pending),
-        source=Coverage.Source.JOB_STATS,
-        source_id=dirty.target_id,
-        end=F("start"),
-    )
-    before = polls.filter(start__lt=dirty.start).order_by("-start").first()
-    after = polls.filter(start__gt=dirty.end).order_by("start").first()
-    return _Span(
-        before.start if before else dirty.start - _MOMENT, after.start if after else dirty.end
-    )
+
+def _between_reads(dirty: Sequence[DirtyReads]) -> list[_Span]:
+    """Widen intervals to the reads before and after them."""
+    values: dict[str, Any] = {
+        "JOB_STATS": Coverage.Source.JOB_STATS.value,
+        "MDT": Target.Kind.MDT.value,
+        "targets": [row.target_id for row in dirty],
+        "starts": [row.start for row in dirty],
+        "ends": [row.end for row in dirty],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_BETWEEN_READS, values)
+        return [_Span(*row) for row in cursor.fetchall()]
 
 
 def running(filesystem_id: int, first: datetime, last: datetime) -> set[int]:

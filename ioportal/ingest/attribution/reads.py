@@ -54,84 +54,101 @@ def each_time(form: str) -> sql.Composed:
     )
 
 
-# Pairs each snapshot with the previous one of its entry by a window function. A join is avoided:
-# the planner has no statistics of recent rows and would expect few rows.
+# Window functions pair each snapshot with the previous one of its entry, and with its read, which
+# is a row of its own. Joins are avoided: the planner has no statistics of recent rows, expects few
+# rows, and would compare each with each.
 _DERIVE = sql.SQL(
     """
-WITH reads AS MATERIALIZED (
-    SELECT c.source_id AS target_id, c.start AS taken_at, c.segment_id, (
-        SELECT max(p.start) FROM telemetry_coverage p
-        WHERE p.source = %(JOB_STATS)s AND p.source_id = c.source_id AND p.start < c.start
-            AND p."end" = p.start
-    ) AS previous_at
+WITH reads AS (
+    SELECT c.source_id AS target_id, c.start AS taken_at, c.start > %(start)s AS is_derived, (
+            SELECT max(p.start) FROM telemetry_coverage p
+            WHERE p.source = %(JOB_STATS)s AND p.source_id = c.source_id AND p.start < c.start
+                AND p."end" = p.start
+        ) AS previous_at,
+        lead(c.start) OVER target AS following_at,
+        lead(c.segment_id) OVER target AS following_segment_id
     FROM telemetry_coverage c
     WHERE c.source = %(JOB_STATS)s AND c.source_id = ANY(%(targets)s)
-        AND c.start > %(start)s AND c.start <= %(end)s AND c."end" = c.start
+        AND c.start >= %(start)s AND c.start <= %(end)s AND c."end" = c.start
+    WINDOW target AS (PARTITION BY c.source_id ORDER BY c.start)
+),
+timeline AS (
+    SELECT target_id, taken_at, source_job_id, segment_id, snapshot_at, entry_started_at, {now},
+        NULL::boolean AS is_derived, NULL::timestamptz AS previous_at,
+        NULL::timestamptz AS following_at, NULL::bigint AS following_segment_id
+    FROM telemetry_jobsnapshot
+    WHERE target_id = ANY(%(targets)s) AND taken_at >= %(start)s AND taken_at <= %(end)s
+    UNION ALL
+    SELECT target_id, taken_at, NULL, NULL, NULL, NULL, {nothing}, is_derived, previous_at,
+        following_at, following_segment_id
+    FROM reads
 ),
 entries AS (
     SELECT target_id, source_job_id, segment_id, taken_at, snapshot_at, entry_started_at, {now},
+        bool_or(is_derived) OVER read AS is_derived,
+        max(previous_at) OVER read AS previous_at,
+        max(following_at) OVER read AS following_at,
+        max(following_segment_id) OVER read AS following_segment_id,
         lag(taken_at) OVER entry AS old_taken_at,
         lag(snapshot_at) OVER entry AS old_snapshot_at,
         lag(entry_started_at) OVER entry AS old_entry_started_at,
         lead(taken_at) OVER entry AS next_taken_at,
         {before}
-    FROM telemetry_jobsnapshot
-    WHERE target_id = ANY(%(targets)s) AND taken_at >= %(start)s AND taken_at <= %(end)s
-    WINDOW entry AS (PARTITION BY target_id, source_job_id ORDER BY taken_at)
+    FROM timeline
+    WINDOW entry AS (PARTITION BY target_id, source_job_id ORDER BY taken_at),
+        read AS (PARTITION BY target_id, taken_at)
 ),
 classified AS (
-    SELECT n.*, r.previous_at,
+    SELECT n.*,
         CASE
-            WHEN r.previous_at IS NULL THEN %(TOTAL)s
+            WHEN previous_at IS NULL THEN %(TOTAL)s
             -- It is older than the read that lacked it: that read was incomplete.
-            WHEN n.old_taken_at IS DISTINCT FROM r.previous_at
-                AND n.entry_started_at < r.previous_at THEN %(TOTAL)s
-            WHEN n.old_taken_at IS DISTINCT FROM r.previous_at THEN %(NEW_ENTRY)s
-            WHEN n.entry_started_at > n.old_entry_started_at
-                AND n.entry_started_at < n.old_snapshot_at + {lifetime} THEN %(RESET)s
-            WHEN n.entry_started_at > n.old_entry_started_at THEN %(RESTARTED)s
-            WHEN ({fell}) AND n.old_snapshot_at < n.taken_at - t.job_cleanup_interval
+            WHEN old_taken_at IS DISTINCT FROM previous_at
+                AND entry_started_at < previous_at THEN %(TOTAL)s
+            WHEN old_taken_at IS DISTINCT FROM previous_at THEN %(NEW_ENTRY)s
+            WHEN entry_started_at > old_entry_started_at
+                AND entry_started_at < old_snapshot_at + {lifetime} THEN %(RESET)s
+            WHEN entry_started_at > old_entry_started_at THEN %(RESTARTED)s
+            WHEN ({fell}) AND old_snapshot_at < taken_at - t.job_cleanup_interval
                 THEN %(RESTARTED)s
             WHEN {fell} THEN %(RESET)s
             ELSE %(DIFFERENCE)s
         END AS basis
-    FROM entries n JOIN reads r USING (target_id, taken_at) JOIN site_target t ON t.id = target_id
-    WHERE r.previous_at IS NULL OR r.previous_at >= %(start)s
+    FROM entries n JOIN site_target t ON t.id = target_id
+    WHERE source_job_id IS NOT NULL AND is_derived
+        AND (previous_at IS NULL OR previous_at >= %(start)s)
     OFFSET 0  -- computes each basis once, not at each use below
 ),
-vanished AS (
+marked AS (
+    SELECT target_id, previous_at, taken_at, source_job_id, segment_id, basis,
+        basis = %(RESET)s AS is_cleared, basis = %(DIFFERENCE)s AS continues,
+        entry_started_at < previous_at AS survived, {now}, {old}
+    FROM classified
+    UNION ALL
     -- Entries that vanished before the end of their lifetime: they were cleared, perhaps with
     -- operations since the previous read.
-    SELECT r.target_id, r.previous_at, r.taken_at, n.source_job_id, r.segment_id
-    FROM reads r
-    JOIN entries n ON n.target_id = r.target_id AND n.taken_at = r.previous_at
-    JOIN site_target t ON t.id = r.target_id
-    WHERE r.previous_at >= %(start)s AND n.next_taken_at IS DISTINCT FROM r.taken_at
-        AND n.snapshot_at + {lifetime} > r.taken_at
+    SELECT target_id, taken_at, following_at, source_job_id, following_segment_id, %(RESET)s,
+        true, false, false, {nothing}, {nothing}
+    FROM entries JOIN site_target t ON t.id = target_id
+    WHERE source_job_id IS NOT NULL AND next_taken_at IS DISTINCT FROM following_at
+        AND snapshot_at + {lifetime} > following_at
 ),
-restarts AS (
-    -- All counters of the target were cleared. Those that exceed their earlier values, and those of
-    -- entries that did not exist yet, do not show it. An entry older than the previous read does
-    -- not survive it.
-    SELECT target_id, taken_at
-    FROM (
-        SELECT target_id, taken_at, basis = %(RESET)s AS is_cleared,
-            basis = %(DIFFERENCE)s AS continues, entry_started_at < previous_at AS survived
-        FROM classified
-        UNION ALL
-        SELECT target_id, taken_at, true, false, false FROM vanished
-    ) marks
-    GROUP BY 1, 2
-    HAVING bool_or(is_cleared) AND NOT coalesce(bool_or(survived), false)
-        AND count(*) FILTER (WHERE is_cleared) >= count(*) FILTER (WHERE continues)
+compared AS (
+    -- Whether all counters of the target were cleared. Those that exceed their earlier values, and
+    -- those of entries that did not exist yet, do not show it. An entry older than the previous
+    -- read does not survive it.
+    SELECT *,
+        bool_or(is_cleared) OVER read AND NOT coalesce(bool_or(survived) OVER read, false)
+            AND count(*) FILTER (WHERE is_cleared) OVER read
+                >= count(*) FILTER (WHERE continues) OVER read AS is_restart
+    FROM marked
+    WINDOW read AS (PARTITION BY target_id, taken_at)
 ),
 counted AS (
     SELECT coalesce(previous_at, taken_at) AS start, taken_at AS "end", source_job_id, segment_id,
-        CASE WHEN r.target_id IS NULL OR basis = %(TOTAL)s THEN basis ELSE %(RESET)s END AS basis,
+        CASE WHEN is_restart AND basis <> %(TOTAL)s THEN %(RESET)s ELSE basis END AS basis,
         {added}, {added_times}
-    FROM classified LEFT JOIN restarts r USING (target_id, taken_at)
-    UNION ALL
-    SELECT previous_at, taken_at, source_job_id, segment_id, %(RESET)s, {nothing} FROM vanished
+    FROM compared
 ),
 windows AS MATERIALIZED (
     SELECT start, "end", source_job_id, segment_id, max(basis) AS basis, {total}, {total_times}
@@ -155,7 +172,8 @@ WHERE {has_values} OR w.basis = %(RESET)s -- (cleared counters may still be 0)
 ).format(
     now=each("{0}"),
     before=each("lag({0}) OVER entry AS {1}"),
-    fell=each("n.{0} < n.{1}", " OR "),
+    old=each("{1}"),
+    fell=each("{0} < {1}", " OR "),
     # The current value, minus the previous one where the counter continued.
     added=each("{0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END AS {0}", names=COUNTED),
     # A time is null in a read before the first operation: then all of it was added.
