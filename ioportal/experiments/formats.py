@@ -29,19 +29,18 @@ from ioportal.experiments.models import (
 )
 from ioportal.ingest import reconciliation
 from ioportal.ingest.formats import FILE_LOADERS, NAMED
-from ioportal.ingest.formats.common import needed, parsed_parts
-from ioportal.ingest.loading import Refused
+from ioportal.ingest.formats.common import needed
+from ioportal.ingest.loading import Loader, Refused
 from ioportal.ingest.models import Segment
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from django.db import models
 
-    from collectors.parsed import Account, Parsed
-    from collectors.source import Source
+    from collectors.parsed import Parsed
     from ioportal.ingest.formats.common import LoadOptions
     from ioportal.ingest.loading import Origin
 
@@ -50,26 +49,14 @@ _NAME_CHARACTERS = 64
 _RUN_CHARACTERS = 120
 
 
-class _ExperimentLoader:
+class _ExperimentLoader(Loader):
     """Base of the loaders: a file belongs to one experiment."""
 
-    time_column: str | None = None
-
     def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
+        super().__init__(options, segment, origin)
         self.experiment: Experiment = needed(
             origin.experiment, "--experiment: the experiment of the run"
         )
-        self.options = options
-        self.segment = segment
-        self.origin = origin
-
-    def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the file."""
-        return parsed_parts(self.segment, source)
-
-    def recognises(self, account: Account) -> bool:
-        """Return whether there is data."""
-        return account.accepted > 0
 
     @property
     def run_name(self) -> str:
@@ -194,9 +181,6 @@ class RowsLoader(_MeasurementsLoader):
         names = [name_ids.storable(pl.col(name), _NAME_CHARACTERS) for name in self.texts]
         self.append(self.stored_in[0], parsed.table.drop("line").with_columns(names))
         self.segment.records += parsed.table.height
-
-    def finish(self) -> None:
-        """Nothing is left to do."""
 
 
 class ProcessSamplesLoader(RowsLoader):

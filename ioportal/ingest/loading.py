@@ -8,24 +8,26 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 import polars as pl
 from django.db import IntegrityError, transaction
 
 from collectors import tables
-from collectors.parsed import REJECT_TEXT_CHARACTERS, Account
+from collectors.format import Origin as InputOrigin
+from collectors.formats import BY_NAME
+from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, SourceUnavailable
 from ioportal.ingest.models import Reject, Segment
 from ioportal.site import name_ids
 from ioportal.telemetry.free_space import require_space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from collectors.format import Format
     from collectors.parsed import Parsed
     from collectors.source import Source
+    from ioportal.ingest.formats.common import LoadOptions
     from ioportal.site.models import Cluster, Filesystem, Server, Target
 
 _NAME_CHARACTERS = 1_024
@@ -77,22 +79,40 @@ class InputFile:
     name: str | None = None  # None: the file can be read only once
 
 
-class Loader(Protocol):
-    """Stores the parts of one file; one class per table (`ioportal.ingest.formats`)."""
+class Loader:
+    """Stores the rows of one file; one class per table (`ioportal.ingest.formats`)."""
 
-    time_column: str | None  # of its table, if its files are in order of time
+    time_column: str | None = None  # of its table, if its files are in order of time
+
+    def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
+        self.options = options
+        self.segment = segment
+        self.origin = origin
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the file."""
+        return self.parsed(source, InputOrigin())
+
+    def parsed(self, source: Source, origin: InputOrigin) -> Iterator[Parsed]:
+        """Parse a file by the format of the segment."""
+        return BY_NAME[self.segment.format].parse(source, origin)
 
     def store(self, parsed: Parsed) -> None:
         """Append the rows of a part."""
+        raise NotImplementedError
 
     def recognises(self, account: Account) -> bool:
-        """Return whether a file with this account has the format."""
+        """Return whether a file with this account has the format; others have no such lines."""
+        return account.accepted > 0
 
     def finish(self) -> None:
         """Complete the segment: its extent, coverage and dirty intervals."""
+
+    @classmethod
+    def finish_all(cls, loaders: Sequence[Self]) -> None:
+        """Complete the segments of a transaction."""
+        for loader in loaders:
+            loader.finish()
 
 
 LoaderFactory: TypeAlias = "Callable[[Segment, Origin], Loader]"
@@ -129,8 +149,41 @@ def load(
         SourceUnavailable: a file cannot be read to its end.
         Overload: the database's disk is nearly full; also during the load.
     """
+    # Files with new names are most likely new. With `replace`, each of several must be known.
+    digests = _digests(files, form, all_files=replace and len(files) > 1)
+    return _load(files, digests, form, attempt, on_progress, replace=replace)
+
+
+def load_each(
+    files: list[InputFile],
+    form: Format,
+    attempt: Callable[[], LoaderFactory],
+    on_progress: Callable[[Source, Account], None],
+    *,
+    replace: bool = False,
+) -> Iterator[list[Loaded]]:
+    """Load files one by one, or several in one transaction if none is refused; see `load`."""
+    if len(files) > 1:
+        try:
+            yield load(files, form, attempt, on_progress, replace=replace)
+        except (Refused, SourceUnavailable):
+            pass  # some are not to blame
+        else:
+            return
+    for file in files:
+        yield load([file], form, attempt, on_progress, replace=replace)
+
+
+def _load(
+    files: list[InputFile],
+    digests: list[str],
+    form: Format,
+    attempt: Callable[[], LoaderFactory],
+    on_progress: Callable[[Source, Account], None],
+    *,
+    replace: bool,
+) -> list[Loaded]:
     require_space()
-    digests = [digest_before(file, form, alone=len(files) == 1) for file in files]
     stored = {segment.digest: segment for segment in Segment.objects.filter(digest__in=digests)}
     again = replace and (form.table in _CORRECTIONS or not stored.keys() >= set(digests))
     new = [
@@ -146,11 +199,13 @@ def load(
     except (_AlreadyLoaded, IntegrityError, Refused):
         # A loaded file has a new name, or another command loaded a file meanwhile.
         loaded = list(Segment.objects.filter(digest__in=[load.digest() for load in loads]))
-        if again or not loaded:
+        is_twice = not all(digests) and len({load.digest() for load in loads}) < len(loads)
+        if again or not (loaded or is_twice):
             raise
         if len(files) == 1:
             return [Loaded(loaded[0], already=True)]
-        return load(files, form, attempt, on_progress, replace=replace)
+        digests = _digests(files, form, all_files=True)
+        return _load(files, digests, form, attempt, on_progress, replace=replace)
     for number, finished in zip(new, loads, strict=True):
         digests[number] = finished.segment.digest
     new_segments = {finished.segment.digest: finished.segment for finished in loads}
@@ -187,51 +242,46 @@ class _Load:
         self._stored_rejects: Counter[str] = Counter()
         self.reached = datetime.min.replace(tzinfo=UTC)  # time of the latest record parsed
 
-    def begin(self) -> None:
-        """Create the segment; its digest is computed at the end."""
+    def begin(self, key: int) -> None:
+        """Open the file. Its segment gets a key, and is stored at the end."""
         self.source = self._open()
-        self.segment = Segment.objects.create(
+        self.segment = Segment(
+            pk=key,
             format=self._form.name,
-            digest=f"{Segment.LOADING}{uuid4()}",
             name=stored_name(self.source.name),
             cluster=self._origin.cluster,
             server=self._origin.server,
             experiment=self._origin.experiment,
         )
-        self._loader = self._new_loader(self.segment, self._origin)
-        self._parts = self._loader.parts(self.source)
+        self.loader = self._new_loader(self.segment, self._origin)
+        self._parts = self.loader.parts(self.source)
 
     def parse(self) -> Parsed | None:
         """Return the next part; None when there is none."""
         parsed = next(self._parts, None)
         if parsed is None:
             self._is_read = True
-        elif self._loader.time_column:
-            (latest,) = parsed.table.select(pl.max(self._loader.time_column)).row(0)
+        elif self.loader.time_column:
+            (latest,) = parsed.table.select(pl.max(self.loader.time_column)).row(0)
             self.reached = max(self.reached, latest or self.reached)
         return parsed
 
     def store(self, parsed: Parsed) -> None:
         """Store a part."""
-        self._loader.store(parsed)
+        self.loader.store(parsed)
         self._account += parsed.account
         self._store_rejects(parsed)
         require_space()
         self._on_progress(self.source, self._account)
 
-    def finish(self) -> None:
-        """Complete the rows of the segment; refuse a file of another format."""
-        if not self._loader.recognises(self._account):
+    def complete(self) -> None:
+        """Complete the account of the segment; refuse a file of another format."""
+        if not self.loader.recognises(self._account):
             raise Refused(self._nothing_accepted())
-        self._loader.finish()
-
-    def save(self) -> None:
-        """Save the completed segment."""
         for name in ("lines", "accepted", "rejected", "irrelevant"):
             setattr(self.segment, name, getattr(self._account, name))
         self.segment.rejected_by_reason = dict(self._reasons)
         self.segment.digest = self.digest()
-        self.segment.save()
 
     def _nothing_accepted(self) -> str:
         label = self._form.label
@@ -270,8 +320,8 @@ class _Load:
 
 
 def _load_interleaved(loads: list[_Load], *, again: bool) -> None:
-    for load in loads:
-        load.begin()
+    for load, key in zip(loads, Segment.objects.new_keys(len(loads)), strict=True):
+        load.begin(key)
     with closing(prefetch(_in_order_of_time(loads))) as parts:
         for load, parsed in parts:
             load.store(parsed)
@@ -280,10 +330,12 @@ def _load_interleaved(loads: list[_Load], *, again: bool) -> None:
     if is_stored or len(digests) < len(loads):
         raise _AlreadyLoaded
     for load in loads:
-        load.finish()
+        load.complete()
+    if loads:
+        loaders = [load.loader for load in loads]
+        type(loaders[0]).finish_all(loaders)
     Segment.objects.filter(digest__in=digests, accounting_records__isnull=False).delete()
-    for load in loads:
-        load.save()
+    Segment.objects.bulk_create(load.segment for load in loads)
 
 
 def _in_order_of_time(loads: list[_Load]) -> Iterator[tuple[_Load, Parsed]]:
@@ -297,16 +349,18 @@ def _in_order_of_time(loads: list[_Load]) -> Iterator[tuple[_Load, Parsed]]:
             unfinished.remove(behind)
 
 
-def digest_before(file: InputFile, form: Format, *, alone: bool) -> str:
-    """Read a file through and return its digest; "" if that is impossible or not worthwhile.
+def _digests(files: list[InputFile], form: Format, *, all_files: bool) -> list[str]:
+    """Read files with known names, or all, through and return their digests, otherwise ""."""
+    names = [None if file.name is None else stored_name(file.name) for file in files]
+    segments = Segment.objects.filter(format=form.name, name__in=set(names) - {None})
+    known = set(names) if all_files else set(segments.values_list("name", flat=True))
+    return [
+        _digest(file, form) if name is not None and name in known else ""
+        for file, name in zip(files, names, strict=True)
+    ]
 
-    A single file with a new name is most likely new.
-    """
-    if file.name is None:
-        return ""
-    segments = Segment.objects.filter(format=form.name, name=stored_name(file.name))
-    if alone and not segments.exists():
-        return ""
+
+def _digest(file: InputFile, form: Format) -> str:
     source = file.open()
     for _ in source.chunks():
         pass

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
-from django.db import models
+from django.db import connection, models
 
 from collectors.formats import BY_NAME
 from ioportal.jobs.models import Job, WorkloadJob
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ioportal.ingest.manifest import Manifest
 
 
+_NEW_KEYS = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
+
+
 class SegmentQuerySet(models.QuerySet["Segment"]):
     """Questions about segments."""
 
@@ -29,15 +32,15 @@ class SegmentQuerySet(models.QuerySet["Segment"]):
         """Segments `user` may see: staff only, because raw logs contain the jobs of all users."""
         return self if user.is_staff else self.none()
 
-    def loaded(self) -> Self:
-        """Complete segments only."""
-        return self.exclude(digest__startswith=Segment.LOADING)
+    def new_keys(self, number: int) -> list[int]:
+        """Return unused primary keys: rows may name a segment before it is stored."""
+        with connection.cursor() as cursor:
+            cursor.execute(_NEW_KEYS, [self.model._meta.db_table, number])  # noqa: SLF001  (Django's documented meta API)
+            return [key for (key,) in cursor.fetchall()]
 
 
 class Segment(models.Model):
     """A file or batch that was loaded."""
-
-    LOADING = "loading "  # prefix of the digest of an incomplete segment
 
     format = models.CharField(max_length=16)  # one of `collectors.formats`
     # SHA-256 of the origin and the content: a file that is given twice is one segment.

@@ -10,6 +10,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from django.db import connection
 from django.db.models import Case, Count, DateTimeField, F, Max, Q, Sum, Value, When
 from django.db.models.functions import Coalesce
 
@@ -19,7 +20,7 @@ from ioportal.ingest.attribution import namesakes
 from ioportal.ingest.models import LateRows, Segment
 from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Job, WorkloadJob
-from ioportal.site.models import Cluster, Counter, Target
+from ioportal.site.models import Counter, Target
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import (
     AttributedRpc,
@@ -68,6 +69,28 @@ _DELTAS: dict[Table, tuple[Any, Any]] = {  # model and operations
     tables.EXPORT_COUNTERS: (HostWindow, F("metadata_operations")),
 }
 STORED: dict[Table, Callable[[Segment], int]] = {}  # counts the stored rows of other tables
+
+
+_WITHOUT_JOBS = """
+SELECT g.id, array_agg(DISTINCT c.name ORDER BY c.name)
+FROM ingest_segment g
+CROSS JOIN LATERAL (
+    SELECT filesystem_id FROM site_server WHERE id = g.server_id
+    UNION
+    SELECT t.filesystem_id FROM ingest_segment_targets m JOIN site_target t ON t.id = m.target_id
+    WHERE m.segment_id = g.id
+) f
+JOIN site_filesystem_clusters fc USING (filesystem_id)
+JOIN site_cluster c ON c.id = fc.cluster_id
+WHERE g.id = ANY(%(segments)s) AND g.start IS NOT NULL
+GROUP BY g.id
+HAVING NOT bool_or(EXISTS (
+    SELECT FROM jobs_job j
+    WHERE j.cluster_id = c.id AND j.started_at < g."end" + %(after)s
+        AND (j.ended_at IS NULL OR j.ended_at > g.start - %(before)s)
+))
+ORDER BY g.id
+"""
 
 
 @dataclass
@@ -119,17 +142,20 @@ def attributed_operations(*segments: Segment) -> dict[Principal, int]:
     return dict(operations)  # a template would look up `items` as a key of a defaultdict
 
 
-def clusters_without_jobs(segment: Segment) -> list[str]:
-    """Return the clusters of a segment if no job of its time range is known."""
-    if segment.start is None or segment.end is None or segment.table not in _ATTRIBUTABLE:
-        return []
-    clusters = Cluster.objects.filter(
-        Q(filesystems__servers=segment.server) | Q(filesystems__targets__segment=segment)
-    ).distinct()
-    jobs = Job.objects.filter(cluster__in=clusters).overlapping(
-        segment.start - namesakes.ENDED_WITHIN, segment.end + namesakes.STARTS_WITHIN
-    )
-    return [] if jobs.exists() else [cluster.name for cluster in clusters]
+def without_jobs(segments: Collection[Segment]) -> dict[tuple[str, ...], list[Segment]]:
+    """Return the segments of whose time range no job is known, by the names of their clusters."""
+    attributable = {segment.pk: segment for segment in segments if segment.table in _ATTRIBUTABLE}
+    values: dict[str, Any] = {
+        "segments": list(attributable),
+        "before": namesakes.ENDED_WITHIN,
+        "after": namesakes.STARTS_WITHIN,
+    }
+    lacking: dict[tuple[str, ...], list[Segment]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_WITHOUT_JOBS, values)
+        for key, clusters in cursor.fetchall():
+            lacking[tuple(clusters)].append(attributable[key])
+    return lacking
 
 
 def unlinked_workload_jobs(segment: Segment) -> int:

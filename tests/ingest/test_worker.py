@@ -118,7 +118,7 @@ def test_a_forked_child_parses_files(logs, send):
     for _ in range(2):  # once for each child
         send("tests.ingest.child.ingest", "rpctrace", str(path), "--server=mds1")
 
-    wait_for(Segment.objects.loaded().filter(operations=30_000).exists, "a child's load")
+    wait_for(Segment.objects.filter(operations=30_000).exists, "a child's load")
 
 
 def test_a_failed_command_exits_with_status_1(logs, manage):

@@ -110,7 +110,7 @@ class ExperimentPage:
         rejects = Reject.objects.filter(segment__experiment=self.experiment)
         for reject in rejects.annotate(number=number).filter(number__lte=_REJECTS_SHOWN):
             of_file[reject.segment_id].append(reject)
-        files = self.experiment.segments.loaded().order_by("pk")
+        files = self.experiment.segments.order_by("pk")
         columns: tuple[Column[Segment], ...] = (
             Column("name", "File", form=show.file_name),
             Column("format_label", "Format"),

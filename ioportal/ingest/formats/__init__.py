@@ -17,9 +17,7 @@ from ioportal.ingest.formats.services import ServiceStatsLoader
 from ioportal.ingest.formats.traces import RpcTraceLoader, TraceBatchLoader
 from ioportal.ingest.loading import Loader, LoaderFactory, Origin
 from ioportal.ingest.manifest import Observed
-from ioportal.ingest.models import Batch, Segment
-
-FileLoaderFactory: TypeAlias = Callable[[LoadOptions, Segment, Origin], Loader]
+from ioportal.ingest.models import Batch
 
 
 class BatchLoader(Protocol):
@@ -37,7 +35,7 @@ BatchLoaderFactory: TypeAlias = Callable[[Batch, Sequence[Observed]], BatchLoade
 # What the value of an option names, such as an experiment; registered by `experiments`.
 NAMED: dict[Option, Callable[[str], Any]] = {}
 # Formats of other tables are read by agents only, or registered by `experiments`.
-FILE_LOADERS: dict[Table, FileLoaderFactory] = {
+FILE_LOADERS: dict[Table, type[Loader]] = {
     tables.RPC_WINDOWS: RpcTraceLoader,
     tables.REQUEST_WINDOWS: HistoryLoader,
     tables.JOB_COUNTERS: JobStatsLoader,
@@ -54,7 +52,7 @@ def attempts(form: Format, options: LoadOptions) -> Callable[[], LoaderFactory]:
     return lambda: partial(FILE_LOADERS[form.table], options.for_attempt())
 
 
-def _same_as_file(loader_class: FileLoaderFactory) -> BatchLoaderFactory:
+def _same_as_file(loader_class: type[Loader]) -> BatchLoaderFactory:
     """Return the loader of a table that batches and files share."""
 
     def load(batch: Batch, _observed: Sequence[Observed]) -> BatchLoader:

@@ -13,8 +13,8 @@ from collectors.batch import hostlists
 from collectors.format import Origin as InputOrigin
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.ingest import checks
-from ioportal.ingest.formats.common import LoadOptions, needed, parsed_parts
-from ioportal.ingest.loading import Refused
+from ioportal.ingest.formats.common import LoadOptions, needed
+from ioportal.ingest.loading import Loader, Refused
 from ioportal.ingest.models import AccountingRecord, Batch, DirtyJob, OwnerConflict, Segment
 from ioportal.jobs import accounting, panda_jobs
 from ioportal.telemetry.copy import copy_frame
@@ -30,15 +30,12 @@ _FEW_HOSTS = 1_000  # not worth a refusal, if the number of nodes is wrong
 _BATCH_HOSTS = 500_000  # more than agents send; seconds of work, in which other records wait
 
 
-class _AccountingLoader:
+class _AccountingLoader(Loader):
     """Base of the accounting loaders."""
 
-    time_column: str | None = None
-
     def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
-        self.options = options
+        super().__init__(options, segment, origin)
         self.cluster = needed(origin.cluster, "--cluster: whose accounting it is")
-        self.segment = segment
         self._changes: list[accounting.Change] = []
         self._hosts = 0
 
@@ -50,7 +47,7 @@ class _AccountingLoader:
             exec_hosts_are_compute_nodes=self.cluster.exec_hosts_are_compute_nodes,
         )
         try:
-            return parsed_parts(self.segment, source, origin)
+            return self.parsed(source, origin)
         except ValueError as error:
             raise Refused(f"--columns: {error}") from error
 

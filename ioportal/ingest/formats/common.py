@@ -10,8 +10,6 @@ from django.db.models import Max, Min
 from django.db.models.functions import TruncHour
 
 from collectors import tables
-from collectors.format import Origin as InputOrigin
-from collectors.formats import BY_NAME
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.lustre.targets import folded
 from ioportal.ingest.loading import Refused
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from collectors.parsed import Parsed
-    from collectors.source import Source
 
 _Thing = TypeVar("_Thing")
 
@@ -50,13 +47,6 @@ class LoadOptions:
     def for_attempt(self) -> LoadOptions:
         """Return the same options without memory of records."""
         return replace(self, repeats=RepeatedRecords())
-
-
-def parsed_parts(
-    segment: Segment, source: Source, origin: InputOrigin | None = None
-) -> Iterator[Parsed]:
-    """Parse a file by the format of its segment."""
-    return BY_NAME[segment.format].parse(source, origin or InputOrigin())
 
 
 def needed(thing: _Thing | None, what: str) -> _Thing:

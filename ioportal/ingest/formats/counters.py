@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import polars as pl
+from django.db import connection
 from django.db.models import F, Q
 
 from collectors.tables import OPERATIONS
@@ -13,11 +15,11 @@ from ioportal.ingest.formats.common import (
     discard,
     needed,
     overlap,
-    parsed_parts,
     unregistered,
 )
-from ioportal.ingest.loading import Refused
+from ioportal.ingest.loading import Loader, Refused
 from ioportal.ingest.models import DirtyReads, Segment
+from ioportal.jobs.models import DirtyStatistics
 from ioportal.site import name_ids, registration
 from ioportal.site.document_keys import InvalidDocument
 from ioportal.site.models import Target
@@ -25,126 +27,175 @@ from ioportal.telemetry.copy import copy_frame
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, JobSnapshot, TargetSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Mapping, Sequence
+    from datetime import datetime
 
-    from collectors.parsed import Account, Parsed
-    from collectors.source import Source
+    from collectors.parsed import Parsed
     from ioportal.ingest.loading import Origin
-    from ioportal.site.models import Filesystem
-
 
 _MOST_LISTED = 10_000  # targets in a file
+_ROWS_TOGETHER = 500_000  # in memory
 
 
-class _ReadLoader:
-    """Base of the counter loaders."""
+class _ReadLoader(Loader):
+    """Base of the counter loaders: the reads of a transaction are stored together."""
 
     coverage: ClassVar[Coverage.Source]
-    time_column: str | None = None
 
     def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
-        self._segment = segment
-        self._origin = origin
-        self._options = options
-        self._read_at = needed(origin.read_at, "--at: when the counters were read")
-        self._registered = {
-            target.name: target for target in Target.objects.select_related("filesystem")
-        }
-        self._read: dict[str, Target] = {}
-        self._unregistered: set[str] = set()
+        super().__init__(options, segment, origin)
+        self.read_at = needed(origin.read_at, "--at: when the counters were read")
+        self.waiting: list[pl.DataFrame] = []
+        self.names: set[str] = set()  # of targets in the rows that wait
+        self.targets: set[Target] = set()
+        self.unregistered_names: set[str] = set()
 
-    def parts(self, source: Source) -> Iterator[Parsed]:
-        """Parse the file."""
-        return parsed_parts(self._segment, source)
+    def store(self, parsed: Parsed) -> None:
+        """Keep the rows; append them if they are many."""
+        table = parsed.table
+        names = parsed.observed.union(table["target"].unique())
+        if "" in names:
+            target = needed(self.origin.target, "--target: the file does not name its target")
+            names = names - {""} | {target.name}
+            table = table.with_columns(pl.col("target").replace("", target.name))
+        self.names |= names
+        self.waiting.append(
+            table.with_columns(
+                pl.lit(self.segment.pk).alias("segment_id"),
+                pl.lit(self.read_at).cast(pl.Datetime("us", "UTC")).alias("taken_at"),
+            )
+        )
+        self.segment.records += table.height
+        operations = table.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum()))
+        self.segment.operations = min(self.segment.operations + operations.item(), LARGEST_BIGINT)
+        if sum(rows.height for rows in self.waiting) >= _ROWS_TOGETHER:
+            self._append([self])
 
-    def recognises(self, account: Account) -> bool:
-        """Return whether there are counters: output of lctl may have other parameters."""
-        return account.accepted > 0
+    @classmethod
+    def append(cls, rows: pl.DataFrame, targets: Mapping[str, Target]) -> None:
+        """Append rows with the keys of their targets."""
+        raise NotImplementedError
 
-    def finish(self) -> None:
-        """Cover the time of the read, unless another file covers it."""
-        if self._unregistered:
-            raise self._refusal()
-        segment = self._segment
-        targets = sorted(set(self._read.values()), key=lambda target: target.pk)
-        if not targets:
-            return
+    @classmethod
+    def finish_all(cls, loaders: Sequence[Self]) -> None:
+        """Append the remaining rows, and cover the times of the reads, unless others cover them."""
+        cls._append(loaders)
+        for loader in loaders:
+            if loader.unregistered_names:
+                raise loader.refusal()
+        keys = sorted({target.pk for loader in loaders for target in loader.targets})
         # Locked until the commit: two loads cannot cover the same time.
-        list(
-            Target.objects.select_for_update().filter(pk__in=[t.pk for t in targets]).order_by("pk")
+        list(Target.objects.select_for_update().filter(pk__in=keys).order_by("pk"))
+        cls._require_uncovered(loaders, keys)
+        reads = [
+            (loader, target)
+            for loader in loaders
+            for target in sorted(loader.targets, key=attrgetter("pk"))
+        ]
+        for loader in loaders:
+            if loader.targets:
+                loader.segment.start = loader.segment.end = loader.read_at
+        Segment.targets.through.objects.bulk_create(
+            Segment.targets.through(segment=loader.segment, target=target)
+            for loader, target in reads
         )
-        covered = Coverage.objects.filter(
-            source=self.coverage, source_id__in=[t.pk for t in targets]
-        )
-        polled = Q(start__lt=self._read_at, end__gt=F("start"))  # by an agent
-        for earlier in covered.filter(Q(start=self._read_at, end=self._read_at) | polled):
-            other = Segment.objects.filter(pk=earlier.segment_id).first()
-            if other is None:
-                continue  # already deleted for another of its targets
-            if not self._options.replace or earlier.end > earlier.start:
-                target = Target.objects.get(pk=earlier.source_id)
-                raise overlap(segment, other, f"target {target}")
-            discard(other)
-        segment.start = segment.end = self._read_at
-        segment.targets.set(targets)
         Coverage.objects.bulk_create(
             Coverage(
-                source=self.coverage,
+                source=cls.coverage,
                 source_id=target.pk,
-                start=self._read_at,
-                end=self._read_at,
-                segment_id=segment.pk,
+                start=loader.read_at,
+                end=loader.read_at,
+                segment_id=loader.segment.pk,
             )
-            for target in targets
+            for loader, target in reads
         )
-        DirtyReads.objects.bulk_create(
-            DirtyReads(target=target, start=self._read_at, end=self._read_at) for target in targets
-        )
+        cls.mark([(target, loader.read_at) for loader, target in reads])
 
-    def placed(self, parsed: Parsed) -> pl.DataFrame:
-        """Add the common columns of snapshots."""
-        names_read = parsed.observed.union(parsed.table["target"].unique())
-        self._register({name for name in names_read if name and name not in self._registered})
-        table = parsed.table.filter(~pl.col("target").is_in(list(self._unregistered)))
-        for name in sorted(names_read - self._unregistered):
-            self._read[name] = self._target(name)
-        self._segment.records += table.height
-        operations = table.select(pl.sum_horizontal(pl.col(OPERATIONS).cast(pl.Int128).sum()))
-        self._segment.operations = min(self._segment.operations + operations.item(), LARGEST_BIGINT)
-        ids = {name: target.pk for name, target in self._read.items()}
-        return table.with_columns(
-            pl.col("target").replace_strict(ids, return_dtype=pl.Int32).alias("target_id"),
-            pl.lit(self._segment.pk).alias("segment_id"),
-            pl.lit(self._read_at).cast(pl.Datetime("us", "UTC")).alias("taken_at"),
-        )
+    @classmethod
+    def mark(cls, reads: Sequence[tuple[Target, datetime]]) -> None:
+        """Request what follows from reads of targets."""
+        raise NotImplementedError
 
-    def _register(self, target_names: set[str]) -> None:
-        """Register targets with --register-targets; otherwise collect their names."""
-        if target_names and self._options.register_targets:
+    @classmethod
+    def _append(cls, loaders: Sequence[Self]) -> None:
+        """Append the rows that wait."""
+        names = {name for loader in loaders for name in loader.names}
+        registered = {
+            target.name: target
+            for target in Target.objects.select_related("filesystem").filter(name__in=names)
+        }
+        rows: list[pl.DataFrame] = []
+        for loader in loaders:
+            loader.place(registered)
+            rows += loader.waiting
+            loader.names, loader.waiting = set(), []
+        if rows and registered:
+            keys = {name: target.pk for name, target in registered.items()}
+            of_target = pl.col("target").replace_strict(keys, default=None, return_dtype=pl.Int32)
+            known = pl.concat(rows).with_columns(target_id=of_target).drop_nulls("target_id")
+            cls.append(known, registered)
+
+    def place(self, registered: dict[str, Target]) -> None:
+        """Find the targets of the rows that wait; register them with --register-targets."""
+        unknown = self.names - registered.keys()
+        if unknown and self.options.register_targets:
             try:
-                added = registration.add_targets(target_names, self._origin.filesystem)
+                added = registration.add_targets(unknown, self.origin.filesystem)
             except InvalidDocument as error:
-                raise Refused(f"{self._segment.name}: {error}") from error
-            self._registered |= {target.name: target for target in added}
-            return
-        self._unregistered |= target_names
-        if len(self._unregistered) > _MOST_LISTED:
-            raise self._refusal()
+                raise Refused(f"{self.segment.name}: {error}") from error
+            registered |= {target.name: target for target in added}
+        else:
+            self.unregistered_names |= unknown
+            if len(self.unregistered_names) > _MOST_LISTED:
+                raise self.refusal()
+        for name in sorted(self.names & registered.keys()):
+            self.origin.check(registered[name])
+            self.targets.add(registered[name])
 
-    def _refusal(self) -> Refused:
+    def refusal(self) -> Refused:
         return unregistered(
-            self._segment.name,
-            self._unregistered,
+            self.segment.name,
+            self.unregistered_names,
             "Load it with --register-targets to register them by their names, or add them on the "
             "Site page or as [[target]] to the file that 'manage.py register' reads.",
         )
 
-    def _target(self, name: str) -> Target:
-        if not name:
-            return needed(self._origin.target, "--target: the file does not name its target")
-        target = self._registered[name]
-        self._origin.check(target)
-        return target
+    @classmethod
+    def _require_uncovered(cls, loaders: Sequence[Self], targets: Collection[int]) -> None:
+        """Refuse reads at times that others cover, or replace those; targets are locked."""
+        by_read: dict[tuple[int, datetime], Self] = {}
+        for loader in loaders:
+            for target in loader.targets:
+                twin = by_read.setdefault((target.pk, loader.read_at), loader)
+                if twin is not loader:
+                    raise Refused(
+                        f"{loader.segment.name} and {twin.segment.name} are reads of target "
+                        f"{target} at the same time. Nothing was loaded."
+                    )
+        times = [loader.read_at for loader in loaders]
+        polled = Q(start__lt=max(times), end__gt=F("start"))  # by an agent
+        covered = Coverage.objects.filter(
+            Q(start__in=times, end=F("start")) | polled,
+            source=cls.coverage,
+            source_id__in=targets,
+        )
+        for earlier in covered:
+            is_poll = earlier.end > earlier.start
+            for (key, read_at), loader in by_read.items():
+                if key == earlier.source_id and (
+                    earlier.start < read_at if is_poll else earlier.start == read_at
+                ):
+                    loader.replace(earlier)
+
+    def replace(self, earlier: Coverage) -> None:
+        """Discard the segment of other coverage, with --replace."""
+        other = Segment.objects.filter(pk=earlier.segment_id).first()
+        if other is None:
+            return  # already deleted for another of its targets
+        if not self.options.replace or earlier.end > earlier.start:
+            target = Target.objects.get(pk=earlier.source_id)
+            raise overlap(self.segment, other, f"target {target}")
+        discard(other)
 
 
 class JobStatsLoader(_ReadLoader):
@@ -152,21 +203,35 @@ class JobStatsLoader(_ReadLoader):
 
     coverage = Coverage.Source.JOB_STATS
 
-    def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
-        super().__init__(options, segment, origin)
-        self._source_job_ids: dict[Filesystem, name_ids.NameIds] = {}
-
-    def store(self, parsed: Parsed) -> None:
+    @classmethod
+    def append(cls, rows: pl.DataFrame, targets: Mapping[str, Target]) -> None:
         """Append the entries."""
-        entries = self.placed(parsed).with_columns(
+        jobs = rows.with_columns(
             name_ids.storable(pl.col("job"), name_ids.SOURCE_JOB_ID_CHARACTERS)
         )
-        for (target,), part in entries.partition_by("target", as_dict=True).items():
-            filesystem = self._read[target].filesystem
-            if filesystem not in self._source_job_ids:
-                self._source_job_ids[filesystem] = name_ids.source_job_ids(filesystem)
-            ids = self._source_job_ids[filesystem].ids(part["job"])
+        filesystems = {name: target.filesystem for name, target in targets.items()}
+        for filesystem in set(filesystems.values()):
+            names = [name for name, of in filesystems.items() if of == filesystem]
+            part = jobs.filter(pl.col("target").is_in(names))
+            ids = name_ids.source_job_ids(filesystem).ids(part["job"])
             copy_frame(JobSnapshot, part.with_columns(ids.alias("source_job_id")))
+
+    @classmethod
+    def mark(cls, reads: Sequence[tuple[Target, datetime]]) -> None:
+        """Request the attribution of the entries."""
+        DirtyReads.objects.bulk_create(
+            DirtyReads(target=target, start=read_at, end=read_at) for target, read_at in reads
+        )
+
+
+# Their quality compares job_stats with md_stats.
+_RUNNING = """
+SELECT DISTINCT j.id
+FROM unnest(%s::int[], %s::timestamptz[]) r(filesystem_id, taken_at)
+JOIN site_filesystem_clusters USING (filesystem_id)
+JOIN jobs_job j USING (cluster_id)
+WHERE j.started_at <= r.taken_at AND (j.ended_at IS NULL OR j.ended_at >= r.taken_at)
+"""
 
 
 class MdStatsLoader(_ReadLoader):
@@ -174,6 +239,15 @@ class MdStatsLoader(_ReadLoader):
 
     coverage = Coverage.Source.MD_STATS
 
-    def store(self, parsed: Parsed) -> None:
+    @classmethod
+    def append(cls, rows: pl.DataFrame, targets: Mapping[str, Target]) -> None:  # noqa: ARG003
         """Append the totals."""
-        copy_frame(TargetSnapshot, self.placed(parsed))
+        copy_frame(TargetSnapshot, rows)
+
+    @classmethod
+    def mark(cls, reads: Sequence[tuple[Target, datetime]]) -> None:
+        """Request new statistics of the jobs that ran meanwhile."""
+        filesystems = [target.filesystem_id for target, _ in reads]
+        with connection.cursor() as cursor:
+            cursor.execute(_RUNNING, [filesystems, [read_at for _, read_at in reads]])
+            DirtyStatistics.objects.mark({job for (job,) in cursor.fetchall()})

@@ -13,9 +13,9 @@ from ioportal.ingest.formats.common import (
     discard,
     needed,
     overlap,
-    parsed_parts,
     with_repeats,
 )
+from ioportal.ingest.loading import Loader
 from ioportal.ingest.models import Segment
 from ioportal.site import name_ids
 from ioportal.site.models import Server
@@ -30,15 +30,13 @@ if TYPE_CHECKING:
     from ioportal.ingest.loading import Origin
 
 
-class HistoryLoader:
+class HistoryLoader(Loader):
     """The request history of a server; it is incomplete, and therefore not attributed."""
 
-    time_column: str | None = "last"
+    time_column = "last"
 
     def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
-        self._segment = segment
-        self._options = options
-        self._origin = origin
+        super().__init__(options, segment, origin)
         self._server = needed(origin.server, "--server: the MDS or OSS that was read")
         self._nids = name_ids.nids()
         self._services = name_ids.services()
@@ -47,9 +45,9 @@ class HistoryLoader:
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the file, without requests of other files of this command."""
-        seen = self._options.repeats
-        origin = InputOrigin(service=self._origin.service or "", repeats=seen)
-        parts = parsed_parts(self._segment, source, origin)
+        seen = self.options.repeats
+        origin = InputOrigin(service=self.origin.service or "", repeats=seen)
+        parts = self.parsed(source, origin)
         for parsed, repeats in with_repeats(parts, seen):
             self._repeats += repeats
             yield parsed
@@ -63,7 +61,7 @@ class HistoryLoader:
         if parsed.table.is_empty():
             return
         if "" in parsed.table["service"]:
-            needed(self._origin.service, "--service: the file does not name its service")
+            needed(self.origin.service, "--service: the file does not name its service")
         rows = parsed.table.with_columns(
             name_ids.storable(pl.col("nid"), name_ids.NID_CHARACTERS),
             name_ids.storable(pl.col("service"), name_ids.SERVICE_CHARACTERS),
@@ -73,18 +71,18 @@ class HistoryLoader:
             rows.with_columns(
                 self._nids.ids(rows["nid"]).alias("nid_id"),
                 self._services.ids(rows["service"]).alias("service_id"),
-                pl.lit(self._segment.pk).alias("segment_id"),
+                pl.lit(self.segment.pk).alias("segment_id"),
                 pl.lit(self._server.pk).alias("server_id"),
             ),
         )
         extents = rows.group_by("start").agg(pl.min("first"), pl.max("last"))
         self._extents = joined(self._extents.vstack(extents.select(*EXTENT)))
-        self._segment.records += rows.height
-        self._segment.operations += int(rows["count"].sum())
+        self.segment.records += rows.height
+        self.segment.operations += int(rows["count"].sum())
 
     def finish(self) -> None:
         """Cover the intervals, unless another history of the server overlaps."""
-        segment = self._segment
+        segment = self.segment
         extents = list(self._extents.iter_rows())
         if not extents:
             return
@@ -96,8 +94,8 @@ class HistoryLoader:
         )
         for first, last in extents:
             clashing = covered.filter(start__lte=last, end__gte=first).values("segment_id")
-            for other in Segment.objects.loaded().filter(pk__in=clashing):
-                if not self._options.replace or other.is_batch:
+            for other in Segment.objects.filter(pk__in=clashing):
+                if not self.options.replace or other.is_batch:
                     raise overlap(segment, other, f"server {self._server}")
                 discard(other)
         Coverage.objects.bulk_create(

@@ -17,10 +17,10 @@ from ioportal.ingest.formats.common import (
     discard,
     needed,
     overlap,
-    parsed_parts,
     segment_of,
     with_repeats,
 )
+from ioportal.ingest.loading import Loader
 from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site import name_ids
 from ioportal.site.models import Server
@@ -135,24 +135,23 @@ class _Windows:
         )
 
 
-class RpcTraceLoader:
+class RpcTraceLoader(Loader):
     """The RPC trace of a server; it covers the time between its records, without long gaps."""
 
-    time_column: str | None = "last"
+    time_column = "last"
 
     def __init__(self, options: LoadOptions, segment: Segment, origin: Origin) -> None:
-        self._segment = segment
-        self._options = options
+        super().__init__(options, segment, origin)
         self._server = needed(origin.server, "--server: the MDS or OSS that wrote the log")
         self._windows = _Windows(segment, self._server)
         self._repeats = 0
 
     def parts(self, source: Source) -> Iterator[Parsed]:
         """Parse the file, without records of its command's other files, or of the future."""
-        seen = self._options.repeats
+        seen = self.options.repeats
         latest = datetime.now(UTC) + MAX_CLOCK_LEAD
         origin = InputOrigin(repeats=seen, latest_s=int(latest.timestamp()))
-        for parsed, repeats in with_repeats(parsed_parts(self._segment, source, origin), seen):
+        for parsed, repeats in with_repeats(self.parsed(source, origin), seen):
             self._repeats += repeats
             yield parsed
 
@@ -172,13 +171,13 @@ class RpcTraceLoader:
                 source_id=self._server.pk,
                 start=first,
                 end=last,
-                segment_id=self._segment.pk,
+                segment_id=self.segment.pk,
             )
             for first, last in self._windows.complete()
         )
         for other in self._overlapping():
-            if not self._options.replace or other.is_batch:
-                raise overlap(self._segment, other, f"server {self._server}")
+            if not self.options.replace or other.is_batch:
+                raise overlap(self.segment, other, f"server {self._server}")
             discard(other)
 
     def _overlapping(self) -> QuerySet[Segment]:
@@ -187,11 +186,9 @@ class RpcTraceLoader:
             source=Coverage.Source.RPC_TRACE, source_id=self._server.pk
         )
         ours = covered.filter(
-            segment_id=self._segment.pk, start__lte=OuterRef("end"), end__gte=OuterRef("start")
+            segment_id=self.segment.pk, start__lte=OuterRef("end"), end__gte=OuterRef("start")
         )
-        return Segment.objects.loaded().filter(
-            pk__in=covered.filter(Exists(ours)).values("segment_id")
-        )
+        return Segment.objects.filter(pk__in=covered.filter(Exists(ours)).values("segment_id"))
 
 
 class TraceBatchLoader:

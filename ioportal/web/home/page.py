@@ -290,7 +290,7 @@ class StaffHome:
     @property
     def pending_work(self) -> dict[str, Any]:
         """Counts of pending work and of rejected data, by name."""
-        rejects = Segment.objects.loaded().filter(rejected__gt=0)
+        rejects = Segment.objects.filter(rejected__gt=0)
         return {
             **segments.tab_counts(),
             "rejects": segments.limited_count(rejects),

@@ -100,7 +100,7 @@ def _meaning(job_id: SourceJobId) -> str:
 def segment_list(request: UserRequest) -> HttpResponseBase:
     """Ingested files, latest first."""
     selection = segments.SegmentFilter(
-        request.GET, queryset=Segment.objects.visible_to(request.user).loaded()
+        request.GET, queryset=Segment.objects.visible_to(request.user)
     )
     is_export = exports.requested_format(request)
     if is_export and not selection.is_valid():
@@ -126,7 +126,7 @@ def segment_list(request: UserRequest) -> HttpResponseBase:
 @exports.accept("csv", "json")
 def segment(request: UserRequest, pk: int) -> HttpResponseBase:
     """One file: lines, attribution and rejects."""
-    visible = segments.with_sources(Segment.objects.visible_to(request.user).loaded())
+    visible = segments.with_sources(Segment.objects.visible_to(request.user))
     file = get_object_or_404(visible, pk=pk)
     reason = parameter(request, "reason")
     rejects = file.rejects.order_by("line")

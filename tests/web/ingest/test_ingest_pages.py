@@ -107,13 +107,6 @@ def test_rejected_lines_are_filtered_by_reason(as_staff, trace):
     assert json_of(none)["rows"] == []
 
 
-def test_an_unfinished_file_is_hidden(as_staff, module_site):
-    half = Segment.objects.create(format="pbs", digest=f"{Segment.LOADING}1", name="half")
-
-    assert "No files yet" in words_of(as_staff.get("/ingest/"))
-    assert as_staff.get(f"/ingest/files/{half.pk}/").status_code == 404
-
-
 def test_coverage_shows_gaps(as_staff, trace, read):
     for clock in ("11:00", "11:10", "12:00", "12:10"):
         read(clock)

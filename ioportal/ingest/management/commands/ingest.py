@@ -25,13 +25,13 @@ from ioportal.core.stages import ROLL_UP
 from ioportal.core.times import moment
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.formats import FILE_LOADERS, NAMED, LoadOptions, attempts
-from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
+from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load, load_each
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (
     SegmentAccount,
-    clusters_without_jobs,
     last_counter_changes,
     unlinked_workload_jobs,
+    without_jobs,
 )
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import commands
@@ -50,6 +50,7 @@ _STDIN = "-"
 _FORMATS = [form.name for form in FORMATS if form.table in FILE_LOADERS]
 # Files repeat records, or are of one run.
 _LOADED_TOGETHER = (tables.RPC_WINDOWS, tables.REQUEST_WINDOWS, tables.SYSTEM_CALLS)
+_GROUP = 100  # reads of counters in one transaction
 _TIME = "%Y-%m-%d %H:%M:%S"
 _DOUBTFUL = timedelta(hours=1)  # between a read and the latest change of its counters
 _Model = TypeVar("_Model", bound=Model)
@@ -160,7 +161,7 @@ class Command(commands.Command):
             ) from failure
 
     def _load(self, options: dict[str, Any]) -> Iterator[list[Loaded]]:
-        """Load file by file, or all together where files repeat records; yield each step."""
+        """Load all files together where they repeat records, otherwise in groups."""
         form = BY_NAME[options["format"]]
         for name in get_args(Option):
             if options[name] is not None and name not in form.options:
@@ -189,9 +190,14 @@ class Command(commands.Command):
         ]
         progress = _Progress(self.stderr, len(texts))
 
-        groups = [texts] if form.table in _LOADED_TOGETHER else [[text] for text in texts]
-        for group in groups:
-            yield load(group, form, attempts(form, shared), progress, replace=shared.replace)
+        attempt = attempts(form, shared)
+        if form.table in _LOADED_TOGETHER:
+            yield load(texts, form, attempt, progress, replace=shared.replace)
+            return
+        size = _GROUP if _is_read(form) else 1
+        for first in range(0, len(texts), size):
+            group = texts[first : first + size]
+            yield from load_each(group, form, attempt, progress, replace=shared.replace)
 
 
 def _help(meaning: str, option: Option) -> str:
@@ -324,6 +330,12 @@ def _first_lines(loaded: list[Loaded]) -> dict[tuple[int, str], str]:
     return {(segment, reason): f", first in line {line:,}" for segment, reason, line in firsts}
 
 
+def _names(segments: list[Segment]) -> str:
+    """Return the name of the first file, and the number of others."""
+    others = f" and {len(segments) - 1:,} more files" if len(segments) > 1 else ""
+    return f"{segments[0].name}{others}"
+
+
 def _report(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> str:
     """Return the account in words."""
     lines = [
@@ -351,11 +363,10 @@ def _report(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> st
     lines.append(f"seconds       {seconds:>15,}")
     accounting = ", ".join(names(tables.JOBS))
     lines += [
-        f"{file.segment.name}: {' and '.join(clusters)} had no job around "
-        f"{file.segment.start:{_TIME}} to {file.segment.end:{_TIME}} UTC. Load the accounting of "
+        f"{_names(segments)}: {' and '.join(clusters)} had no job around "
+        f"{segments[0].start:{_TIME}} to {segments[-1].end:{_TIME}} UTC. Load the accounting of "
         f"this time ({accounting}): the operations are then attributed."
-        for file in loaded
-        if (clusters := clusters_without_jobs(file.segment))
+        for clusters, segments in without_jobs([file.segment for file in loaded]).items()
     ]
     lines += [
         f"{file.segment.name}: {count:,} of its PanDA jobs have no batch job on "

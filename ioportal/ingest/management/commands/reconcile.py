@@ -53,7 +53,7 @@ class Command(commands.Command):
         drain(rollups.roll_up)
         segments = differences = partial = 0
         reported_at = time.monotonic()
-        for segment in Segment.objects.loaded().select_related("batch").order_by("pk").iterator():
+        for segment in Segment.objects.select_related("batch").order_by("pk").iterator():
             segments += 1
             if time.monotonic() - reported_at > _REPORT_EVERY_S:
                 reported_at = time.monotonic()
