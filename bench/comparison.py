@@ -16,8 +16,8 @@ from django.test import override_settings
 from bench import centre, portal
 from bench.figures import RUNS, Figure, say
 from ioportal.changes.comparisons import compare_arms, control_arm
-from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.populations.selections import BATCH_JOBS, Selection
+from ioportal.jobs.visibility import visibility_key
 from ioportal.metrics import METRICS
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ Bob waits because of the first storm, and a crowd because of the second.
 
 from datetime import timedelta
 
-from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.load.analysis.waiting import MIN_BASELINE_WINDOWS
 from tests import loading
 from tests.logs import Run, at, rpc, sacct
 

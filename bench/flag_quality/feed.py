@@ -16,7 +16,7 @@ from django.db import connection
 from bench import portal
 from bench.flag_quality.blame import Blame, Sighting, blame, sighting
 from bench.flag_quality.exports import ExportReads
-from ioportal.findings import evaluation, observation, observations
+from ioportal.findings import evaluation, observation_stage, slow_servers
 from ioportal.findings.models import Flag
 from ioportal.jobs import statistics
 from ioportal.rules.rule import Severity
@@ -95,8 +95,8 @@ def _stream(
         _load_step(step, end, server, inputs)
         if inputs.exports and (polled := step / "exports.txt").exists():
             exports.send(polled, end)
-        observation.observe(end)
-        for shown in observations.current(staff, end):
+        observation_stage.observe(end)
+        for shown in slow_servers.current(staff, end):
             for subject in shown.subjects:
                 observed.setdefault(subject.principal, end)
         _evaluate()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 _OF_USER = (Subject.USER, Subject.APPLICATION)
-_GROUP_SEPARATOR = ":"  # between user and name of an application, as in `load.job_groups`
+_GROUP_SEPARATOR = ":"  # between user and name of an application, as in `load.impact.job_groups`
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from ioportal.alerts.case_mail_texts import Topic
     from ioportal.alerts.models import Notification
-    from ioportal.alerts.topics import Topic
     from ioportal.site.models import UserAccount
 
 

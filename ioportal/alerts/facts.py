@@ -16,7 +16,7 @@ from ioportal.alerts.decide import FRESH, Candidate, Mailed, Policy, SameHarm, S
 from ioportal.alerts.models import BouncedAddress, MailPolicy, Notification, NotificationCase
 from ioportal.alerts.models import Silence as StoredSilence
 from ioportal.core.units import Source
-from ioportal.findings import observation
+from ioportal.findings import observation_stage
 from ioportal.findings.flags import endings
 from ioportal.findings.models import Case, CaseEvent, Flag
 from ioportal.load.impact.job_groups import LONGEST_NAME, Application
@@ -111,7 +111,7 @@ def candidates(cases: CaseQuerySet) -> list[Candidate]:
         )
         for row in rows
     ]
-    slow = {row.server.filesystem.name for row in observation.slow(timezone.now())}
+    slow = {row.server.filesystem.name for row in observation_stage.slow(timezone.now())}
     return [
         replace(
             each,

@@ -12,10 +12,10 @@ from django.db.models import Q
 from django.utils import timezone
 
 from ioportal.alerts import compose, facts, fitness
+from ioportal.alerts.case_mail_texts import topics
 from ioportal.alerts.decide import Verdict, decide, refusal
 from ioportal.alerts.digests import schedule
 from ioportal.alerts.models import CaseDecision, Notification, NotificationCase, NotificationImage
-from ioportal.alerts.topics import topics
 from ioportal.core.postgres.advisory_locks import Busy, Lock, hold, hold_soon
 from ioportal.core.visible_text import visible
 from ioportal.findings.models import Case, Flag

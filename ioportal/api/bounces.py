@@ -10,9 +10,9 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from ioportal.alerts.delivery import bounces
+from ioportal.api.authentication import ScopedToken
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem, problems
-from ioportal.api.tokens import ScopedToken
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

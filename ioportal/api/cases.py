@@ -10,9 +10,9 @@ from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import Field
 
+from ioportal.api.authentication import READER, reader
 from ioportal.api.problems import problems
 from ioportal.api.responses import answer, json_response
-from ioportal.api.tokens import READER, reader
 from ioportal.findings.cases.case_texts import facts, public_events, summaries, with_places
 from ioportal.findings.models import Case, CaseEvent
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ioportal.api.authentication import READER
 from ioportal.api.problems import Problem, respond
 from ioportal.api.responses import complete
-from ioportal.api.tokens import READER
 
 if TYPE_CHECKING:
     from collections.abc import Callable

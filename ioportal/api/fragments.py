@@ -10,9 +10,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from ninja import Router
 
+from ioportal.api.authentication import READER, reader
 from ioportal.api.problems import problems
 from ioportal.api.responses import answer
-from ioportal.api.tokens import READER, reader
 from ioportal.core import formatting
 from ioportal.core.visible_text import visible
 from ioportal.findings.cases import case_texts as cases

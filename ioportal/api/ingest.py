@@ -15,9 +15,9 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import Router, Schema, Status
 from pydantic import Field, ValidationError
 
+from ioportal.api.authentication import ScopedToken
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem, expect_length, problems
-from ioportal.api.tokens import ScopedToken
 from ioportal.celery import wake
 from ioportal.core.stages import ATTRIBUTE_PENDING
 from ioportal.ingest import backpressure, batches, senders

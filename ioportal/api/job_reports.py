@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from django.http import HttpResponse, JsonResponse
 from ninja import Router
 
+from ioportal.api.authentication import READER, reader
 from ioportal.api.problems import Problem, problems
 from ioportal.api.responses import answer
-from ioportal.api.tokens import READER, reader
 from ioportal.core.visible_text import visible
 from ioportal.findings.job_report import JobReport, reportable
 from ioportal.jobs.job_filters import by_id

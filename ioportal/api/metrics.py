@@ -13,10 +13,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from ioportal.api.authentication import ScopedToken
 from ioportal.api.models import Token
 from ioportal.api.problems import problems
 from ioportal.api.responses import answer
-from ioportal.api.tokens import ScopedToken
 from ioportal.ingest import health
 from ioportal.telemetry import retention, storage
 

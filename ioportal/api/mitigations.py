@@ -12,14 +12,14 @@ from django.urls import reverse
 from ninja import Router, Schema
 from pydantic import ConfigDict, Field, field_validator
 
+from ioportal.api.authentication import WRITER, reader
 from ioportal.api.problems import Problem, problems
-from ioportal.api.tokens import WRITER, reader
 from ioportal.changes import mitigations
 from ioportal.changes.models import Mitigation
 from ioportal.core.time_fields import EARLIEST, LATEST
 from ioportal.core.visible_text import storable
 from ioportal.ingest.manifest import Moment  # noqa: TC001  (pydantic reads it)
-from ioportal.jobs import scopes
+from ioportal.jobs.populations import scopes
 from ioportal.metrics import ANY_BY_NAME
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
+from ioportal.api.authentication import ScopedToken, UserToken
 from ioportal.api.problems import ProblemResponse
-from ioportal.api.tokens import ScopedToken, UserToken
 from ioportal.core.problem_details import CONTENT_TYPE, problem_details
 
 if TYPE_CHECKING:

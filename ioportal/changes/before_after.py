@@ -13,7 +13,7 @@ from django.utils import timezone
 from ioportal.changes.analysis.before_after import Event, NoPeriods, periods
 from ioportal.changes.models import Mitigation
 from ioportal.core.timelines import Known
-from ioportal.jobs import scopes
+from ioportal.jobs.populations import scopes
 from ioportal.jobs.populations.selections import kind_in
 from ioportal.jobs.trends import RECORDS, extent, unread, upgrades
 from ioportal.metrics import METRICS

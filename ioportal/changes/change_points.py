@@ -16,10 +16,10 @@ from django.utils import timezone
 from ioportal.changes.analysis import change_points
 from ioportal.changes.analysis.before_after import Event
 from ioportal.changes.models import DismissedChange, Mitigation
-from ioportal.jobs import scopes
 from ioportal.jobs.analysis import trends
 from ioportal.jobs.analysis.comparison.comparing import compare
 from ioportal.jobs.analysis.comparison.results import Refusal, Scale
+from ioportal.jobs.populations import scopes
 from ioportal.jobs.populations.population_values import Covariate
 from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS, midnight
 from ioportal.jobs.redefinitions import redefined, redefinitions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ioportal.core.formatting import lowered, percent, signed, significant, with_unit
-from ioportal.jobs.analysis import populations
+from ioportal.jobs.analysis import anonymity
 from ioportal.jobs.analysis.comparison.results import (
     CONFIDENCE,
     MAX_OVERLAP,
@@ -41,7 +41,7 @@ _REFUSALS = {
     Refusal.FEW_MATCHED: f"less than {MIN_MATCHED:.0%} of an arm is in strata that all arms have",
     Refusal.OVERLAP: f"more than {MAX_OVERLAP:.0%} of an arm is also in the first arm",
     Refusal.REDEFINED: "a server upgrade in this time changed what is counted as an open",
-    Refusal.HIDDEN: lowered(populations.HIDDEN),
+    Refusal.HIDDEN: lowered(anonymity.HIDDEN),
 }
 
 

@@ -11,6 +11,14 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from ioportal.changes.arm_details import arm_jobs
+from ioportal.jobs.analysis.anonymity import (
+    MIN_GROUP,
+    coarse,
+    coarsened,
+    in_anonymous_groups,
+    is_anonymous,
+    rounded_count,
+)
 from ioportal.jobs.analysis.comparison.comparing import compare
 from ioportal.jobs.analysis.comparison.results import (
     MARGIN,
@@ -21,18 +29,11 @@ from ioportal.jobs.analysis.comparison.results import (
     Refusal,
     Verdict,
 )
-from ioportal.jobs.analysis.populations import (
-    MIN_GROUP,
-    coarse,
-    coarsened,
-    in_anonymous_groups,
-    is_anonymous,
-    rounded_count,
-)
-from ioportal.jobs.cache import cached, visibility_key
+from ioportal.jobs.cache import cached
 from ioportal.jobs.populations.population_values import Covariate
 from ioportal.jobs.populations.selections import BATCH_JOBS, Selection, figures_version, other_jobs
 from ioportal.jobs.redefinitions import redefined, redefinitions
+from ioportal.jobs.visibility import visibility_key
 from ioportal.metrics import METRICS, PANDA_METRICS
 
 if TYPE_CHECKING:

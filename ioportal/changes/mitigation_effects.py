@@ -18,9 +18,9 @@ from ioportal.changes.expectations import Finding, together, with_causes
 from ioportal.core import ratios
 from ioportal.core.formatting import lowered, percent, significant
 from ioportal.jobs.analysis.comparison.results import Scale, Verdict
-from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.populations.selections import Selection, kind_in
 from ioportal.jobs.trends import RECORDS, completed_per_day
+from ioportal.jobs.visibility import visibility_key
 from ioportal.load.moved_load import places, rises
 from ioportal.metrics import ANY_BY_NAME
 

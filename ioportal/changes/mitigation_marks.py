@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from ioportal.changes.models import Mitigation
 from ioportal.core.charts.time_axis import Mark, Meaning
-from ioportal.jobs import scopes
+from ioportal.jobs.populations import scopes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

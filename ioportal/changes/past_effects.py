@@ -24,10 +24,10 @@ from ioportal.changes.models import Mitigation
 from ioportal.core.units import Source
 from ioportal.core.visible_text import visible
 from ioportal.findings.models import Case
-from ioportal.jobs import scopes
+from ioportal.jobs.analysis.anonymity import MIN_GROUP
 from ioportal.jobs.analysis.comparison.results import Scale, Verdict
-from ioportal.jobs.analysis.populations import MIN_GROUP
 from ioportal.jobs.analysis.remedies import MIN_SHARE
+from ioportal.jobs.populations import scopes
 from ioportal.metrics import ANY_BY_NAME, BY_NAME
 
 if TYPE_CHECKING:

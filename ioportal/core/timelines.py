@@ -204,7 +204,7 @@ def within(steps: Steps, start: datetime, end: datetime) -> Steps:
     return replace(steps, frame=frame)
 
 
-def coarsened(steps: Steps, at_most: int) -> Steps:
+def in_fewer_steps(steps: Steps, at_most: int) -> Steps:
     """Join neighbouring steps to about `at_most`; rates become means over time.
 
     Whole steps are joined, never across a gap, and observed steps never with a mean over a gap.

@@ -10,6 +10,6 @@ class ExperimentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Let ingest load the files of experiments."""
-        from ioportal.experiments import formats  # noqa: PLC0415  (models are loaded now)
+        from ioportal.experiments import loaders  # noqa: PLC0415  (models are loaded now)
 
-        formats.register()
+        loaders.register()

@@ -15,9 +15,9 @@ from pydantic import ConfigDict, Field, field_validator
 
 from collectors.experiments.numbers import LARGEST
 from collectors.formats import BY_NAME
+from ioportal.api.authentication import READER, WRITER, reader
 from ioportal.api.problems import Problem, problems
 from ioportal.api.responses import answer, json_response
-from ioportal.api.tokens import READER, WRITER, reader
 from ioportal.celery import wake
 from ioportal.core.stages import LOAD_UPLOADS
 from ioportal.core.time_fields import EARLIEST, LATEST

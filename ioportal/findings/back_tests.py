@@ -193,7 +193,8 @@ def _with_kinds(groups: Evidence) -> Evidence:
 def _counts(rule: Rule, current: pl.DataFrame, proposed: pl.DataFrame) -> dict[str, int]:
     counts = {}
     is_of_job = rule.subject is Subject.JOB
-    case = ["owner" if is_of_job else "subject", "filesystem", "application"]  # see `cases.key_of`
+    # As `case_lifecycle.key_of`.
+    case = ["owner" if is_of_job else "subject", "filesystem", "application"]
     flagged, owners = {}, {}
     for name, frame in (("current", current), ("proposed", proposed)):
         good = frame.filter("is_good")

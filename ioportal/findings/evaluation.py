@@ -19,13 +19,7 @@ from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.core.units import Source
 from ioportal.findings import latest_data
 from ioportal.findings.cases import case_lifecycle, reassignment
-from ioportal.findings.evidence import (
-    group_evidence,
-    impact_computation,
-    job_evidence,
-    load_evidence,
-    subject_evidence,
-)
+from ioportal.findings.evidence import group_evidence, job_evidence, load_evidence, subject_evidence
 from ioportal.findings.evidence.claims import without_claims
 from ioportal.findings.evidence.group_evidence import Groups
 from ioportal.findings.evidence.harm import with_harm
@@ -33,7 +27,7 @@ from ioportal.findings.flags import flag_lifecycle
 from ioportal.findings.models import Flag
 from ioportal.findings.thresholds import Place, ThresholdBook
 from ioportal.jobs.models import DirtyEvidence, Job
-from ioportal.load.impact import job_groups
+from ioportal.load.impact import impact_windows, job_groups
 from ioportal.rules import RULES
 from ioportal.rules.rule import PROJECT_GROUPS, Subject
 
@@ -61,7 +55,7 @@ def evaluate_pending(limit: int = 500) -> int:
     """
     with transaction.atomic():
         hold(Lock.FLAG_CREATION)
-        intervals = impact_computation.compute_pending(limit)
+        intervals = impact_windows.compute_pending(limit)
         claimed = _claim(limit)
         jobs = set(Job.objects.filter(pk__in=claimed).values_list("pk", flat=True))
         job_evidence.refresh(

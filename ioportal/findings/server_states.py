@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db.models import Max, Q, Sum
 
 from ioportal.core.times import is_current
-from ioportal.findings import latest_data, observations
+from ioportal.findings import latest_data, slow_servers
 from ioportal.findings.flags.episodes import principal
 from ioportal.findings.flags.flag_texts import about_principals
 from ioportal.findings.models import Flag
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.findings.observations import ObservedServer
+    from ioportal.findings.slow_servers import ObservedServer
     from ioportal.load.impact.episodes import Episode
     from ioportal.load.principals import Name
     from ioportal.load.top_consumers import PrincipalKey
@@ -135,7 +135,7 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
     jobs = {server: job for server, row in causes.items() if (job := _job(row, impacts[server]))}
     whole = _episodes(causes, complete)
     names = names_of({row.principal for row in (*causes.values(), *jobs.values())}, user)
-    observed = {each.server.pk: each for each in observations.current(user)}
+    observed = {each.server.pk: each for each in slow_servers.current(user)}
     known = contacts((name.user for name in names.values()), user)
     cases = _cases(names, user)
 

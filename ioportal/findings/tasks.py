@@ -3,14 +3,14 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.findings import back_tests, evaluation, observation
+from ioportal.findings import back_tests, evaluation, observation_stage
 from ioportal.telemetry.stage_runs import drain_alone
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def observe() -> bool:
     """Find who does most of the work of slow servers; return false: no rows are left."""
-    return drain_alone("observation", lambda _: 0, observation.observe)
+    return drain_alone("observation", lambda _: 0, observation_stage.observe)
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

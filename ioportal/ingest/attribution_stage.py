@@ -20,7 +20,7 @@ from collectors import formats, tables
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.ingest import impact_marks
 from ioportal.ingest.attribution import deltas, hosts, reads, rpcs, seconds
-from ioportal.ingest.attribution.namesakes import (
+from ioportal.ingest.attribution.job_claims import (
     ENDED_WITHIN,
     STARTS_WITHIN,
     named_by,

@@ -13,7 +13,7 @@ from collectors.batch.values import Unreadable
 from collectors.formats import BY_NAME
 from collectors.parsed import Account, Parsed, reject_frame
 from ioportal.ingest import checks, senders, wire
-from ioportal.ingest.formats import BATCH_LOADERS
+from ioportal.ingest.loaders import BATCH_LOADERS
 from ioportal.ingest.loading import OTHER_REASONS, Refused
 from ioportal.ingest.manifest import Conflict, Refusal
 from ioportal.ingest.models import Batch, Reject, Segment

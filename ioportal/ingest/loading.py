@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collectors.format import Format
     from collectors.parsed import Parsed
     from collectors.source import Source
-    from ioportal.ingest.formats.common import LoadOptions
+    from ioportal.ingest.loaders.common import LoadOptions
     from ioportal.site.models import Cluster, Filesystem, Server, Target
 
 _NAME_CHARACTERS = 1_024
@@ -80,7 +80,7 @@ class InputFile:
 
 
 class Loader:
-    """Stores the rows of one file; one class per table (`ioportal.ingest.formats`)."""
+    """Stores the rows of one file; one class per table (`ioportal.ingest.loaders`)."""
 
     time_column: str | None = None  # of its table, if its files are in order of time
 

@@ -18,7 +18,7 @@ from collectors import tables
 from collectors.formats import BY_NAME
 from ioportal.ingest import attribution_stage, impact_marks, stream_coverage
 from ioportal.ingest.attribution import deltas
-from ioportal.ingest.formats.common import delete_seconds
+from ioportal.ingest.loaders.common import delete_seconds
 from ioportal.ingest.models import Batch, DirtyReads, DirtyTrace, Segment, Sender, Stream
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
 from ioportal.site.models import Server, Target

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
 from django.core.cache import cache
-from django.db.models import Max, prefetch_related_objects
+from django.db.models import Max
 
 from ioportal.jobs.models import JobStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
-
-    from django.contrib.auth.models import User
 
 _Result = TypeVar("_Result")
 _TIMEOUT = timedelta(minutes=10)  # for changes that versions do not show: the name of a cluster
@@ -61,11 +59,3 @@ def statistics_version() -> datetime | None:
     """
     computed_at: datetime | None = JobStatistics.objects.aggregate(at=Max("computed_at"))["at"]
     return computed_at
-
-
-def visibility_key(user: User) -> str:
-    """Return a key that is the same for users who see the same jobs."""
-    if user.is_staff:
-        return "staff"
-    prefetch_related_objects([user], "groups")  # as `may_see`: both use the same groups
-    return repr((user.get_username(), sorted(group.name for group in user.groups.all())))

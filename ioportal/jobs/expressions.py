@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from django.db.models import Q
     from django.db.models.expressions import Combinable
 
-    from ioportal.jobs.analysis.populations import Numbers
+    from ioportal.jobs.analysis.anonymity import Numbers
 
 # SQL: the latest possible end of a job `j` without a recorded end: one hour after its time limit.
 # Null: no time limit, or too large for a date.

@@ -11,7 +11,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.core import formatting
 from ioportal.core.time_ranges import TimeRange
 from ioportal.jobs import similar_jobs
-from ioportal.jobs.analysis.populations import MIN_GROUP, MIN_OWNERS
+from ioportal.jobs.analysis.anonymity import MIN_GROUP, MIN_OWNERS
 from ioportal.metrics import BY_NAME, METRICS, Metric
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ class Subject:
 
 
 _NAME = application_name_sql("j.name")
-# The text of `load.job_groups.Application`; "": unknown.
+# The text of `load.impact.job_groups.Application`; "": unknown.
 _APPLICATION = (
     f"CASE WHEN j.owner <> '' AND {_NAME} <> '' THEN j.owner || ':' || {_NAME} ELSE '' END"
 )

@@ -21,8 +21,8 @@ from psycopg import sql
 
 from collectors.tables import UTC_US
 from ioportal.jobs.analysis import usual
+from ioportal.jobs.analysis.anonymity import coarse, coarsened, is_anonymous, rounded_count
 from ioportal.jobs.analysis.histograms import Histogram, Scale, histogram
-from ioportal.jobs.analysis.populations import coarse, coarsened, is_anonymous, rounded_count
 from ioportal.jobs.analysis.usual import MIN_SAME_NAME
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.jobs.populations.population_figures import metric_values

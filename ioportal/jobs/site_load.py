@@ -9,13 +9,14 @@ from django.db.models import Count, Sum, Value
 from django.db.models.lookups import GreaterThan
 
 from ioportal.jobs import trends
-from ioportal.jobs.analysis.populations import coarse, hides_owners
+from ioportal.jobs.analysis.anonymity import coarse, hides_owners
 from ioportal.jobs.analysis.trends import Buckets, Step
-from ioportal.jobs.cache import cached, statistics_version, visibility_key
+from ioportal.jobs.cache import cached, statistics_version
 from ioportal.jobs.expressions import KNOWN_UNTIL, node_hours
 from ioportal.jobs.models import Job
 from ioportal.jobs.populations.selections import day_end, day_start
 from ioportal.jobs.trends import BATCH_RECORDS
+from ioportal.jobs.visibility import visibility_key
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -17,7 +17,7 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.jobs import statistics_queries
 from ioportal.jobs.analysis import quality
-from ioportal.jobs.analysis.populations import shown
+from ioportal.jobs.analysis.anonymity import shown
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job, JobStatistics
 from ioportal.jobs.statistics_queries import MAX_GAP
 from ioportal.telemetry import levels, planner, retention

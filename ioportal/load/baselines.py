@@ -17,8 +17,8 @@ from django.db.models import Sum
 from django.db.models.functions import Greatest, Least
 from psycopg import sql
 
-from ioportal.load.analysis.impact import BASELINES, MIN_BASELINE_WINDOWS
 from ioportal.load.analysis.slowness import TIMES, Slowdown, SlownessCriteria, slow_intervals
+from ioportal.load.analysis.waiting import BASELINES, MIN_BASELINE_WINDOWS
 from ioportal.load.models import Baseline, PinnedBaseline
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, levels, piecewise, rollups
@@ -90,7 +90,7 @@ class _Kind(NamedTuple):
 
 
 def at_time(server_ids: Collection[int], time: datetime) -> pl.DataFrame:
-    """Return the baselines of servers at a time: columns of `load.analysis.impact.BASELINES`.
+    """Return the baselines of servers at a time: columns of `load.analysis.waiting.BASELINES`.
 
     Pinned baselines replace computed ones. Missing ones are computed and stored.
     """

@@ -19,7 +19,7 @@ from ioportal.jobs.cache import cached
 from ioportal.load import baselines, service_windows
 from ioportal.load.analysis import capacity
 from ioportal.load.analysis.capacity import WINDOWS, Capacity
-from ioportal.load.analysis.impact import US_PER_S
+from ioportal.load.analysis.waiting import US_PER_S
 from ioportal.load.impact import demand
 from ioportal.site.models import Counter, ServerVersion
 from ioportal.telemetry import buckets, coverage, levels, piecewise

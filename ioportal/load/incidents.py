@@ -11,12 +11,12 @@ import polars as pl
 from django.db.models import Q
 
 from ioportal.load import baselines
-from ioportal.load.analysis.impact import GROUPS, REQUESTS, Impact
-from ioportal.load.analysis.impact import impact as impact_of
-from ioportal.load.analysis.impact import latency as latency_of
-from ioportal.load.analysis.impact import requests as requests_of
 from ioportal.load.analysis.replay.impact import PARTS, QUEUES
 from ioportal.load.analysis.slowness import Slowdown
+from ioportal.load.analysis.waiting import GROUPS, REQUESTS, Impact
+from ioportal.load.analysis.waiting import impact as impact_of
+from ioportal.load.analysis.waiting import latency as latency_of
+from ioportal.load.analysis.waiting import requests as requests_of
 from ioportal.load.impact import impact_estimates, job_groups, principal_windows, replays
 from ioportal.load.impact.impact_estimates import Estimate
 from ioportal.load.models import Incident
@@ -39,11 +39,11 @@ class Analysis:
 
     source: str  # of the impact: measured, estimated, partly estimated or unknown
     impact: Impact
-    latency: pl.DataFrame  # columns of `load.analysis.impact.latency`
+    latency: pl.DataFrame  # columns of `load.analysis.waiting.latency`
     slow: list[Slowdown]
     requests: (
         pl.DataFrame
-    )  # who is behind latency and slow intervals: `load.analysis.impact.REQUESTS`
+    )  # who is behind latency and slow intervals: `load.analysis.waiting.REQUESTS`
     queues: (
         pl.DataFrame
     )  # of traced servers: column server and `load.analysis.replay.impact.QUEUES`

@@ -16,7 +16,7 @@ from collectors.lustre import opcodes
 from collectors.tables import METADATA_OPERATIONS, UTC_US
 from ioportal.core.charts.time_axis import Mark, Meaning
 from ioportal.core.time_ranges import TimeRange
-from ioportal.core.timelines import OBSERVED, WINDOW, Steps, clipped, coarsened, rates, within
+from ioportal.core.timelines import OBSERVED, WINDOW, Steps, clipped, in_fewer_steps, rates, within
 from ioportal.ingest import pending_attribution
 from ioportal.jobs import job_facts
 from ioportal.load.series import bin_width, mean_times, observed, observed_apart, seconds, without
@@ -259,7 +259,7 @@ class JobSeries:
         """Return rates outside pending intervals, where they are unknown rather than zero."""
         attributed = without(observed, dict.fromkeys(observed["source"], pending))
         steps = replace(rates(windows, attributed, kinds, sources), pending=tuple(pending))
-        return coarsened(within(steps, self._window.start, self._window.end), _MAX_STEPS)
+        return in_fewer_steps(within(steps, self._window.start, self._window.end), _MAX_STEPS)
 
     @cached_property
     def _pending_traces(self) -> list[Interval]:

@@ -134,7 +134,7 @@ def host_subjects(texts: Collection[str]) -> dict[str, str]:
 
 
 def job_group_name(kind: str, text: str) -> Name:
-    """Return the name of a group of jobs; `kind` and `text` as in `load.job_groups`."""
+    """Return the name of a group of jobs; `kind` and `text` as in `load.impact.job_groups`."""
     if kind in {"user", "project"}:
         return Name(text, reverse(kind, args=[text]), user=text if kind == "user" else "")
     address = f"{reverse('job_list')}?{urlencode(job_group_filters(kind, text))}"

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from collectors.lustre.service_stats import WAIT
 from ioportal.load.analysis.capacity import WINDOWS
-from ioportal.load.analysis.impact import US_PER_S
+from ioportal.load.analysis.waiting import US_PER_S
 from ioportal.site.models import Counter, Service
 from ioportal.telemetry import services
 from ioportal.telemetry.models import ServiceSnapshot

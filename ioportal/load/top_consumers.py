@@ -18,7 +18,7 @@ from django.db import connection
 from psycopg import sql
 
 from collectors.tables import UTC_US
-from ioportal.jobs.analysis.populations import coarse, hidden_steps
+from ioportal.jobs.analysis.anonymity import coarse, hidden_steps
 from ioportal.telemetry import buckets, levels
 from ioportal.telemetry.copy import read_frame
 from ioportal.telemetry.models import IoWindow, Principal

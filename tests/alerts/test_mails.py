@@ -8,6 +8,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from ioportal.alerts import channels, compose, copies, facts, planning, tasks
+from ioportal.alerts.case_mail_texts import topics
 from ioportal.alerts.delivery import outbox, smtp
 from ioportal.alerts.models import (
     CaseDecision,
@@ -16,7 +17,6 @@ from ioportal.alerts.models import (
     Notification,
     NotificationCase,
 )
-from ioportal.alerts.topics import topics
 from ioportal.findings.flags.endings import NARROWER_GROUP
 from ioportal.findings.models import Case, CaseEvent, Flag, JobEvidence
 from ioportal.jobs.models import Job, JobStatistics

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ioportal.alerts.requests import Load, request
+from ioportal.alerts.asked_changes import Load, request
 
 WAIT = {"measure": "Extra wait", "value": "757 s", "threshold": "10 s"}
 

@@ -11,7 +11,7 @@ from django.db import close_old_connections
 from hypothesis import HealthCheck, settings
 from schemathesis import checks
 
-from ioportal.api import tokens
+from ioportal.api import authentication
 from ioportal.api.look_up.fields import EXAMPLE, FIELDS, JOB_FIELDS, PANDA_FIELDS
 from ioportal.api.urls import api
 from ioportal.core.throttling.counters import Limit
@@ -42,7 +42,7 @@ def _one_connection():
 def _many_invalid_tokens(monkeypatch):
     """Do not limit the requests without a valid token, which are among those sent."""
     unlimited = Limit("invalid tokens", 1_000_000, timedelta(seconds=1))
-    monkeypatch.setattr(tokens, "_INVALID_TOKENS", unlimited)
+    monkeypatch.setattr(authentication, "_INVALID_TOKENS", unlimited)
 
 
 @pytest.fixture

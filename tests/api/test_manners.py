@@ -6,9 +6,9 @@ import json
 import pytest
 from django.db import connection
 
-from ioportal.api import tokens
+from ioportal.api import authentication
 from ioportal.api.look_up.fields import FIELDS
-from ioportal.api.tokens import RateLimiter
+from ioportal.api.rate_limits import RateLimiter
 from ioportal.asgi import application
 from ioportal.core.env import networks
 from tests.conftest import REPOSITORY
@@ -49,7 +49,7 @@ def test_an_unchanged_answer_has_no_body(get, new_job, put_inside):
 
 
 def test_requests_are_limited_by_token(get, client, secret_of, monkeypatch):
-    monkeypatch.setattr(tokens, "_RATES", RateLimiter(3))
+    monkeypatch.setattr(authentication, "_RATES", RateLimiter(3))
 
     answers = [get() for _ in range(4)]
 

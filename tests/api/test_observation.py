@@ -6,7 +6,7 @@ import re
 import pytest
 from django.utils import timezone
 
-from ioportal.findings import observation
+from ioportal.findings import observation_stage
 from ioportal.findings.models import Case, Flag
 from tests import loading
 from tests.logs import Run, at, sacct
@@ -39,7 +39,7 @@ def at_time(monkeypatch, logs, ingest, follow, attribution):
         follow("".join(f"{line}\n" for time, line in lines if time < now))
         lines[:] = [(time, line) for time, line in lines if time >= now]
         attribution()
-        observation.observe()
+        observation_stage.observe()
         loading.evaluate()
 
     go("12:02")

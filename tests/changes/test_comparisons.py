@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from ioportal.changes.comparisons import compare_arms, control_arm
 from ioportal.jobs.analysis.comparison.results import Refusal, Verdict
-from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.models import JobStatistics
 from ioportal.jobs.populations.population_values import Covariate
 from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS, Selection, other_jobs
+from ioportal.jobs.visibility import visibility_key
 from ioportal.site.models import Filesystem, Server, ServerVersion
 from tests.web.conftest import NOON
 

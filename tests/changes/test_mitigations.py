@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from ioportal.changes import mitigations
 from ioportal.changes.models import DismissedChange, Mitigation
-from ioportal.jobs import scopes
+from ioportal.jobs.populations import scopes
 from tests.logs import at
 
 NOON = at("12:00")

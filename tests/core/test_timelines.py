@@ -11,7 +11,7 @@ from ioportal.core.timelines import (
     Gap,
     Known,
     clipped,
-    coarsened,
+    in_fewer_steps,
     rates,
     united,
     within,
@@ -127,7 +127,7 @@ def test_the_area_of_steps_is_the_sum_of_counts(rows):
 def test_joined_steps_have_the_same_area(counts, at_most):
     counted = windows(*((1, 10 * n, 10 * n + 10, count) for n, count in enumerate(counts)))
     steps = rates(counted, counted.select(list(OBSERVED)), ["open"], 1)
-    joined = coarsened(steps, at_most)
+    joined = in_fewer_steps(steps, at_most)
 
     assert joined.frame.height <= at_most
     assert sum((e - s) * r for s, e, _, r in tuples(joined)) == pytest.approx(sum(counts))
@@ -135,14 +135,14 @@ def test_joined_steps_have_the_same_area(counts, at_most):
 
 def test_steps_are_not_joined_across_a_gap():
     counted = windows((1, 0, 10, 10), (1, 10, 20, 30), (1, 100, 110, 50))
-    joined = coarsened(rates(counted, counted.select(list(OBSERVED)), ["open"], 1), 2)
+    joined = in_fewer_steps(rates(counted, counted.select(list(OBSERVED)), ["open"], 1), 2)
 
     assert tuples(joined) == [(0, 20, 1, 2.0), (100, 110, 1, 5.0)]
 
 
 def test_a_mean_over_a_gap_is_not_connected_to_observed_steps():
     counted = windows((1, 0, 10, 10), (1, 10, 100, 90), (1, 100, 110, 50))
-    joined = coarsened(rates(counted, observed((1, 0, 10), (1, 100, 110)), ["open"], 1), 1)
+    joined = in_fewer_steps(rates(counted, observed((1, 0, 10), (1, 100, 110)), ["open"], 1), 1)
 
     assert tuples(joined) == [(0, 10, 1, 1.0), (10, 100, 0, 1.0), (100, 110, 1, 5.0)]
 

@@ -9,7 +9,7 @@ from ioportal.findings.evidence import load_evidence
 from ioportal.findings.models import Flag, FlagEvent
 from ioportal.ingest import attribution_stage, impact_marks
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.load.analysis.impact import BASELINES
+from ioportal.load.analysis.waiting import BASELINES
 from ioportal.load.impact import impact_estimates
 from ioportal.load.models import PinnedBaseline
 from ioportal.site.models import Filesystem, Nid, Server, Service, SourceJobId, Target, UserAccount

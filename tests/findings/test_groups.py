@@ -10,8 +10,8 @@ from ioportal.findings.flags.episodes import episodes_of
 from ioportal.findings.models import CaseEvent, Flag
 from ioportal.ingest import attribution_stage
 from ioportal.jobs import statistics
-from ioportal.jobs.analysis.populations import coarse
-from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.jobs.analysis.anonymity import coarse
+from ioportal.load.analysis.waiting import MIN_BASELINE_WINDOWS
 from ioportal.telemetry.stage_runs import drain
 from tests.logs import Run, at, job_stats, rpc, sacct
 

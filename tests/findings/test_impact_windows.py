@@ -6,7 +6,7 @@ import pytest
 
 from ioportal.findings import history
 from ioportal.findings.models import FlagEvent
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.telemetry.models import ImpactWindow, JobGroup, Principal
 from simulator import incident
 

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioportal.findings.evidence.parts import WINDOWS, explained
+from ioportal.findings.evidence.accused_parts import WINDOWS, explained
 from ioportal.rules.rule import GROUPS, HARM_S, PART_SHARE, Subject
 from tests.logs import at
 

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 
-from ioportal.alerts import compose, topics
+from ioportal.alerts import case_mail_texts, compose
 from ioportal.findings.cases import service_jobs
 from ioportal.jobs.models import Job
 from ioportal.site.models import Cluster, UserAccount
@@ -89,7 +89,7 @@ def test_persons_and_jobs_without_panda_have_no_lines(pilots, case, django_asser
 def test_the_mail_to_the_team_names_them(pilots, case):
     put_inside(pilots[0], 1)
 
-    about = topics.topics([case.pk], "pilot")
+    about = case_mail_texts.topics([case.pk], "pilot")
     content = compose.about_cases(about, UserAccount.objects.get())
 
     assert "PanDA tasks: 10995522 (1)" in content.text

@@ -11,7 +11,7 @@ import pytest
 from ioportal.findings.evidence import subject_evidence, usual_values
 from ioportal.findings.evidence.usual_values import MovingWindow
 from ioportal.jobs import similar_jobs
-from ioportal.jobs.analysis.populations import coarsened, hides_owners
+from ioportal.jobs.analysis.anonymity import coarsened, hides_owners
 from ioportal.jobs.analysis.usual import MIN_SAME_NAME
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.site.models import Cluster

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 from django.core.management import CommandError
 
-from ioportal.ingest.formats.common import discard
+from ioportal.ingest.loaders.common import discard
 from ioportal.ingest.models import DirtyTrace, Segment
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import DirtyImpact

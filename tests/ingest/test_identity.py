@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from ioportal.ingest.attribution.job_claims import ENDED_WITHIN, STARTS_WITHIN
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.telemetry.models import Method
 from tests.conftest import SITE
@@ -391,3 +392,11 @@ def test_contradicted_claims_lower_the_quality_of_both_jobs(logs, ingest, trace,
     assert figures["78"].contradicted_share == 1
     assert {row.quality for row in figures.values()} & {"good"} == set()
     assert Job.objects.filter(quality="good").count() == 0
+
+
+def test_job_ids_name_jobs_within_the_same_times_in_rpcs_and_counters(db, queries):
+    [(source,)] = queries("SELECT pg_get_functiondef('jobs_job_named'::regproc)")
+
+    minutes, hours = STARTS_WITHIN // timedelta(minutes=1), ENDED_WITHIN // timedelta(hours=1)
+    assert f"j.started_at < of_end + interval '{minutes} minutes'" in source
+    assert f"'infinity') > of_start - interval '{hours} hour'" in source

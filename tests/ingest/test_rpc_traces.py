@@ -96,7 +96,7 @@ def test_rpcs_are_attributed_to_jobs_by_id_node_and_process(trace, logs, ingest,
 
 
 def test_a_trace_stored_in_parts_adds_up(trace, ingest, queries, reconcile, monkeypatch):
-    monkeypatch.setattr("ioportal.ingest.formats.traces._ROWS_TOGETHER", 1)
+    monkeypatch.setattr("ioportal.ingest.loaders.traces._ROWS_TOGETHER", 1)
 
     account = ingest("rpctrace", trace, server="mds1")
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from collectors.lustre.opcodes import LDLM_CANCEL
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.metrics import METADATA_OPERATIONS, METRICS
 from ioportal.site.models import Target

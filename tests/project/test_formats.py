@@ -10,7 +10,7 @@ import pytest
 from collectors import source
 from collectors.format import AgentInput, LineFormat
 from collectors.formats import BY_NAME, FORMATS
-from ioportal.ingest.formats import BATCH_LOADERS, FILE_LOADERS
+from ioportal.ingest.loaders import BATCH_LOADERS, FILE_LOADERS
 from ioportal.ingest.management.commands.ingest import Command
 from ioportal.site.admin import SourceForm
 from ioportal.site.models import Source

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from ioportal.rules import rules_page
+from ioportal.rules import rules_document
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 
 
 def test_the_page_is_up_to_date():
-    assert PAGE.read_text() == rules_page.page()
+    assert PAGE.read_text() == rules_document.page()
 
 
 def test_thresholds_have_their_units():

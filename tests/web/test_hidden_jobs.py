@@ -9,9 +9,9 @@ from django.test import Client
 from django.urls import resolve
 
 from ioportal.api.models import Token
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.jobs.models import Job, JobStatistics
-from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.load.analysis.waiting import MIN_BASELINE_WINDOWS
 from tests import loading
 from tests.logs import Run, at, job_stats, rpc, sacct
 from tests.web import rows

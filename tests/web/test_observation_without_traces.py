@@ -3,7 +3,7 @@
 import pytest
 from django.utils import timezone
 
-from ioportal.findings import observation
+from ioportal.findings import observation_stage
 from ioportal.findings.models import Flag
 from tests import loading, untraced
 from tests.logs import at
@@ -26,7 +26,7 @@ def _stream(module_site, module_logs):
 def _observed(_stream, set_clock):
     """Observe the server in its last reads."""
     set_clock(at("12:09:30"))
-    observation.observe()
+    observation_stage.observe()
 
 
 def rows(client):

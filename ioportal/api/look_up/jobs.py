@@ -11,10 +11,10 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 from pydantic_core import to_json
 
+from ioportal.api.authentication import READER, reader
 from ioportal.api.look_up import found, query
 from ioportal.api.look_up.fields import BY_ID, EXAMPLE, LIST
 from ioportal.api.problems import Problem, expect_length, invalid, problems
-from ioportal.api.tokens import READER, reader
 from ioportal.core.visible_text import storable
 
 if TYPE_CHECKING:

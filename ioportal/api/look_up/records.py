@@ -18,10 +18,10 @@ from collectors.tables import METADATA_OPERATIONS
 from ioportal.api.look_up.fields import FIGURES, JOB_COLUMNS
 from ioportal.core.postgres.compiled import Compiled, Parameter
 from ioportal.findings.models import Flag
-from ioportal.jobs.analysis.populations import shown
-from ioportal.jobs.cache import visibility_key
+from ioportal.jobs.analysis.anonymity import shown
 from ioportal.jobs.expressions import KEYS, EachOf
 from ioportal.jobs.models import Job, WorkloadJob
+from ioportal.jobs.visibility import visibility_key
 from ioportal.load.job_exports import PANDA_COLUMNS
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from ioportal.findings.models import Flag
 from ioportal.jobs import trends
 from ioportal.jobs.analysis import trends as buckets_of
 from ioportal.jobs.analysis.histograms import Scale
-from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.models import Job
 from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS, Selection, compare
+from ioportal.jobs.visibility import visibility_key
 from ioportal.metrics import ANY_BY_NAME, BY_NAME, PANDA_METRICS
 from ioportal.rules import BY_CODE
 

@@ -14,16 +14,16 @@ from pydantic import Field
 from collectors.formats import BY_NAME
 from collectors.parsed import SourceUnavailable
 from collectors.source import Source
+from ioportal.api.authentication import READER, WRITER, reader
 from ioportal.api.panda import plots as panda_plots
 from ioportal.api.panda.aggregates import aggregates
 from ioportal.api.problems import Problem, invalid, problems
 from ioportal.api.responses import answer, json_response
 from ioportal.api.selection import selected
-from ioportal.api.tokens import READER, WRITER, reader
 from ioportal.celery import wake
 from ioportal.core.stages import ATTRIBUTE_PENDING
 from ioportal.core.visible_text import storable
-from ioportal.ingest.formats import LoadOptions, attempts
+from ioportal.ingest.loaders import LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.populations.selections import PANDA_JOBS

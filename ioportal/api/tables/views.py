@@ -13,12 +13,12 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Router
 
 from collectors.tables import UTC_US
+from ioportal.api.authentication import READER, reader
 from ioportal.api.problems import Problem, invalid, problems
 from ioportal.api.responses import answer
 from ioportal.api.selection import selected
 from ioportal.api.tables import columns
 from ioportal.api.tables.pages import Rows
-from ioportal.api.tokens import READER, reader
 from ioportal.core.spreadsheets import is_formula
 
 if TYPE_CHECKING:

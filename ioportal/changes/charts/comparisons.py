@@ -1,4 +1,4 @@
-"""Charts of the arms of a comparison, in the style of `core.charts.arms`."""
+"""Charts of the arms of a comparison, with the looks of `core.charts.palette.LOOKS`."""
 
 from __future__ import annotations
 

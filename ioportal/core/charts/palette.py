@@ -27,7 +27,7 @@ SERIES: Final = {
 REST: Final = "--series-rest"
 HUES: Final = tuple(token for token in SERIES if token != REST)
 
-ALL_OTHERS: Final = "all others"  # no name: `labels.kind_of` quotes it
+ALL_OTHERS: Final = "all others"  # no name: `axes.kind_of` quotes it
 PRINCIPAL: Final = "--principal:"  # prefix of a principal's token
 
 # An operation has the same colour on every chart.

@@ -104,8 +104,8 @@ def overlay(
 
     Args:
         chart: title and unit.
-        runs: at most as many as `arms.LOOKS`: name, steps of one kind in the chart's unit, and the
-            axis that places the run's times. Axes have the same unit, each with its own origin.
+        runs: at most as many as `palette.LOOKS`: name, steps of one kind in the chart's unit, and
+            the axis that places the run's times. Axes have the same unit, each with its own origin.
         axis: the range that contains all runs.
         log: whether the rates have a logarithmic axis, which omits zeros.
 

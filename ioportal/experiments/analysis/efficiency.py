@@ -82,7 +82,7 @@ def matrix(runs: pl.DataFrame, metric: str, rows: str, columns: str) -> Matrix:
     means to the first cell with enough runs.
 
     Args:
-        runs: see `run_frame.run_frame`.
+        runs: see `runs.run_frame`.
         metric: one of its metrics.
         rows: name of a label, or ``arm``.
         columns: name of another label, or ``arm``; "": none.
@@ -252,7 +252,7 @@ def step_times(steps: pl.DataFrame, runs: pl.DataFrame) -> list[StepTimes]:
 
     Args:
         steps: a row per run x step: name (of the run), step, seconds.
-        runs: see `run_frame.run_frame`; failed and hung runs are left out. An arm without steps is
+        runs: see `runs.run_frame`; failed and hung runs are left out. An arm without steps is
             compared by its whole time.
     """
     finished = runs.filter(~pl.col("state").is_in(UNUSABLE))
@@ -276,7 +276,7 @@ def default_labels(runs: pl.DataFrame, names: Sequence[str], most: int = 12) -> 
     The arm comes last, unless a label divides the runs in the same way.
 
     Args:
-        runs: see `run_frame.run_frame`.
+        runs: see `runs.run_frame`.
         names: of its labels.
         most: values of a label; those with more are left out, as are repetitions.
     """

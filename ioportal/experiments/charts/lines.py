@@ -72,7 +72,7 @@ def over_run(
         unit: unit of the column.
         runs: name, number of the look from 0, and a frame with ``elapsed_s`` and the column; null:
             interrupts the line.
-        column: a level or a rate of `experiments.analysis.process_samples.curves`.
+        column: a level or a rate of `experiments.analysis.runs.curves`.
     """
     end_s = max((s for _, _, frame in runs for s in frame["elapsed_s"].to_list()), default=0.0)
     axis = ElapsedAxis.of_run(_ORIGIN, _ORIGIN + timedelta(seconds=max(end_s, 1)))

@@ -1,7 +1,7 @@
 """Cases: the flags of a rule that are triaged together, opened and resolved by their findings.
 
-Changes by staff are in `findings.triage`, the states in `findings.models.case`. Rows are locked,
-always in the order of their keys, so that several workers share a case.
+Changes by staff are in `findings.cases.triage`, the states in `findings.models.case`. Rows are
+locked, always in the order of their keys, so that several workers share a case.
 """
 
 from __future__ import annotations

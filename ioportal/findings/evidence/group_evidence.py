@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Q
 from psycopg import sql
 
-from ioportal.findings.evidence import harm, parts
+from ioportal.findings.evidence import accused_parts, harm
 from ioportal.findings.evidence.subject_evidence import Evidence, with_context
 from ioportal.jobs.analysis import sustained
 from ioportal.load.impact import job_groups
@@ -121,10 +121,10 @@ def for_groups(groups: Groups, until: datetime, *, with_accused: bool = True) ->
     for kind, frame in members.items():
         if frame.is_empty():
             continue
-        accused = parts.accused(frame["job"].to_list(), stored)
+        accused = accused_parts.accused(frame["job"].to_list(), stored)
         if not with_accused:
             accused = accused.clear()
-        explained = parts.explained(kind, frame, of_parts, accused)
+        explained = accused_parts.explained(kind, frame, of_parts, accused)
         rows = (
             _operations(frame, by_hour)
             .join(impact.filter(part_kind=kind).drop("part_kind"), on="key", how="left")
@@ -311,19 +311,19 @@ def _of_parts(
 ) -> pl.DataFrame:
     """Return the impact windows of groups and their jobs: columns of `parts.WINDOWS`."""
     if windows.is_empty():
-        return pl.DataFrame(schema=parts.WINDOWS)
+        return pl.DataFrame(schema=accused_parts.WINDOWS)
     jobs = pl.concat(frame["job"] for frame in members.values()).unique().to_list()
     of_jobs = _windows([Principal.JOB.value], jobs, until - DAY, until)
     of_groups = stored.join(windows.rename({"key": "group"}), on="group")
     return pl.concat(
         [
-            of_groups.select(*parts.WINDOWS),
+            of_groups.select(*accused_parts.WINDOWS),
             of_jobs.select(
                 pl.col("key").cast(pl.String).alias("part"),
                 "start",
                 "impact_us",
                 part_kind=pl.lit(Subject.JOB.value),
-            ).select(*parts.WINDOWS),
+            ).select(*accused_parts.WINDOWS),
         ]
     )
 

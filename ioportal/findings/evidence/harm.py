@@ -58,10 +58,10 @@ def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
     """Add harm_s: extra wait of others because of each subject, at least. Null: it may be large.
 
     And harm_is_explained: parts of a group explain its impact, and are accused instead. Subjects
-    have the columns of `evidence.CONTEXT`, and impact_s, impact_share and impact_is_estimated if
-    their impact is computed. Below `HARM_SHARE` of the work, a subject does no harm. Unknown harm
-    is never abuse. It may be large only if requests were not timed at the subject's highest load,
-    and this load reaches `HARM_SHARE` of the registered capacity.
+    have the columns of `subject_evidence.CONTEXT`, and impact_s, impact_share and
+    impact_is_estimated if their impact is computed. Below `HARM_SHARE` of the work, a subject does
+    no harm. Unknown harm is never abuse. It may be large only if requests were not timed at the
+    subject's highest load, and this load reaches `HARM_SHARE` of the registered capacity.
     """
     if "impact_s" not in subjects.columns:
         return subjects.with_columns(

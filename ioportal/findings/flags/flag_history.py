@@ -15,7 +15,7 @@ from ioportal.core.time_ranges import TimeRange
 from ioportal.core.timelines import Steps
 from ioportal.findings import history
 from ioportal.findings.flags.flag_values import title_of, unit_of
-from ioportal.jobs.analysis.populations import coarsened
+from ioportal.jobs.analysis.anonymity import coarsened
 from ioportal.load.step_charts import StepsChart
 from ioportal.rules.evidence import OF_OTHERS
 

@@ -20,7 +20,7 @@ from ioportal.findings import history
 from ioportal.findings.cases import case_lifecycle
 from ioportal.findings.flags import endings
 from ioportal.findings.models import Flag, FlagEvent
-from ioportal.jobs.analysis.populations import coarse, shown
+from ioportal.jobs.analysis.anonymity import coarse, shown
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.rules import BY_CODE
 from ioportal.rules.rule import ABUSE_AT_ONCE, HARM_S, Severity, Subject, advise
@@ -113,7 +113,7 @@ def evaluate_rule(
         rule: a rule of the subjects' kind.
         effective: the thresholds of all these subjects.
         kind: kind of the subjects.
-        frame: evidence of the subjects, with the columns of `evidence.CONTEXT`, harm_s and
+        frame: evidence of the subjects, with the columns of `subject_evidence.CONTEXT`, harm_s and
             harm_is_flagged; hosts of one filesystem only.
         flags: current flags of the rule by subject; other subjects' flags are ignored.
     """
@@ -381,7 +381,7 @@ def _doublings(flag: Flag, value: float) -> int:
 
 
 def has_good_data(rule: Rule) -> pl.Expr:
-    """Return whether the data quality is good, for a frame with `evidence.CONTEXT`."""
+    """Return whether the data quality is good, for a frame with `subject_evidence.CONTEXT`."""
     return pl.lit(rule.is_about_data) | pl.col(_quality_column(rule)).eq_missing(_GOOD)
 
 

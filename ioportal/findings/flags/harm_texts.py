@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ioportal.core.formatting import total_waiting, work_share
 from ioportal.findings.flags.episodes import episodes_of
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.load.analysis import impact_estimate
 from ioportal.load.analysis.replay import impact as replay
 from ioportal.load.analysis.replay.impact import PRINCIPAL

@@ -16,7 +16,7 @@ from django.utils import timezone
 from psycopg import sql
 
 from collectors.tables import UTC_US
-from ioportal.ingest.attribution.namesakes import ENDED_WITHIN, STARTS_WITHIN
+from ioportal.ingest.attribution.job_claims import ENDED_WITHIN, STARTS_WITHIN
 from ioportal.rules.evidence import JOB_RECORD_DELAY
 from ioportal.site import process_names
 from ioportal.site.job_id_pattern import LUSTRE_CHARACTERS

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from ioportal.jobs.analysis.populations import DIGITS, MIN_GROUP, rounded_count
+from ioportal.jobs.analysis.anonymity import DIGITS, MIN_GROUP, rounded_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ioportal.jobs.analysis.populations import Numbers
+    from ioportal.jobs.analysis.anonymity import Numbers
 
 Bin: TypeAlias = tuple[int, int]  # [low, high)
 

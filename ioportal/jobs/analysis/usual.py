@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from ioportal.jobs.analysis.populations import MIN_GROUP, coarse, hides_owners
+from ioportal.jobs.analysis.anonymity import MIN_GROUP, coarse, hides_owners
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ioportal.jobs.analysis.populations import Numbers
+    from ioportal.jobs.analysis.anonymity import Numbers
 
 MIN_SAME_NAME = 20  # similar jobs of the same user and name that exclude all others
 _HIGH = 0.95

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Self
 
 from django.contrib.postgres.indexes import GinIndex, GistIndex, OpClass
 from django.db import models
-from django.db.models import Case, Exists, F, OuterRef, Q, Value, When, prefetch_related_objects
+from django.db.models import Case, Exists, F, OuterRef, Q, Value, When
 from django.db.models.functions import Concat, Now, Upper
 
+from ioportal.jobs.visibility import may_see
 from ioportal.site.models.infrastructure import Cluster, Node
 from ioportal.site.models.source import Source
 
@@ -18,17 +19,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.contrib.auth.models import AnonymousUser, User
-
-
-def may_see(user: User | AnonymousUser) -> Q:
-    """Return the condition of jobs that a user sees; staff see all jobs."""
-    if user.is_staff:
-        return Q()
-    if user.is_authenticated:
-        # Names in the query, not a subquery: the index applies.
-        prefetch_related_objects([user], "groups")
-    in_projects = Q(project__in=[group.name for group in user.groups.all()])
-    return (Q(owner=user.get_username()) | in_projects) & ~Q(owner="")
 
 
 # As `Job.display_id`.

@@ -10,7 +10,7 @@ import numpy as np
 from django.db.models import Count, F, Q
 from django.db.models.lookups import IsNull
 
-from ioportal.jobs.analysis.populations import hides_owners
+from ioportal.jobs.analysis.anonymity import hides_owners
 from ioportal.jobs.expressions import EachOf, Packed, metric_column
 from ioportal.jobs.models import JobStatistics
 from ioportal.jobs.panda_jobs import FIGURES
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from django.db.models import Aggregate, QuerySet
     from django.db.models.expressions import Combinable
 
-    from ioportal.jobs.analysis.populations import Numbers
+    from ioportal.jobs.analysis.anonymity import Numbers
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
 
 ALL_JOBS = ""  # among metrics: the jobs themselves

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ioportal.core import formatting
 from ioportal.core.units import Source, Unit
-from ioportal.jobs.analysis.populations import MIN_GROUP
+from ioportal.jobs.analysis.anonymity import MIN_GROUP
 from ioportal.jobs.populations.selections import BATCH_JOBS, PANDA_JOBS
 from ioportal.metrics import BY_NAME, METRICS, PANDA_METRICS, Metric
 

@@ -17,15 +17,10 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from ioportal.core import visible_text
+from ioportal.jobs.analysis.anonymity import coarsened, rounded_count, without_extremes
 from ioportal.jobs.analysis.histograms import Histogram, Scale, histogram
-from ioportal.jobs.analysis.populations import (
-    Spread,
-    coarsened,
-    rounded_count,
-    spread,
-    without_extremes,
-)
-from ioportal.jobs.cache import cached, statistics_version, visibility_key
+from ioportal.jobs.analysis.spread import Spread, spread
+from ioportal.jobs.cache import cached, statistics_version
 from ioportal.jobs.job_filters import BOUNDS, JobFilter
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics, Job, WorkloadJob
 from ioportal.jobs.panda_filters import PANDA_BOUNDS, PandaFilter
@@ -37,13 +32,14 @@ from ioportal.jobs.populations.population_figures import (
     panda_job_figures,
 )
 from ioportal.jobs.populations.population_values import batch_job_values, panda_job_values
+from ioportal.jobs.visibility import visibility_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from django.contrib.auth.models import AnonymousUser, User
 
-    from ioportal.jobs.analysis.populations import Numbers
+    from ioportal.jobs.analysis.anonymity import Numbers
     from ioportal.jobs.models import JobQuerySet, WorkloadJobQuerySet
     from ioportal.jobs.populations.population_values import Covariate, JobValues
 

@@ -18,8 +18,8 @@ import polars as pl
 import scipy
 
 from collectors.tables import UTC_US
-from ioportal.load.analysis.impact import US_PER_S
 from ioportal.load.analysis.safe_load import Windows, safe_load
+from ioportal.load.analysis.waiting import US_PER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.jobs.analysis.quality import CONTRADICTION
-from ioportal.load.analysis.impact import BASELINES, WINDOW, WINDOWS
 from ioportal.load.analysis.replay.impact import IMPACTS, OWNERS
 from ioportal.load.analysis.slowness import TIMES
+from ioportal.load.analysis.waiting import BASELINES, WINDOW, WINDOWS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from ioportal.load.analysis.impact import US_PER_S, WINDOW
+from ioportal.load.analysis.waiting import US_PER_S, WINDOW
 
 TIMES = {
     "server": pl.Int64(),

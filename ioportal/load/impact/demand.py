@@ -80,7 +80,7 @@ def capacities(
     Args:
         server_id: a metadata server.
         asked: times in order, at least one, and the baselines of the server: columns of
-            `load.analysis.impact.BASELINES`.
+            `load.analysis.waiting.BASELINES`.
     """
     rows = _read(_OF_ALL, server_id, asked[0][0] - LEARNED, asked[-1][0])
     found: list[Plateau | None] = []
@@ -100,7 +100,7 @@ def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) ->
 
     Args:
         rows: columns of `SECONDS`.
-        usual: columns of `load.analysis.impact.BASELINES`.
+        usual: columns of `load.analysis.waiting.BASELINES`.
         users: principals that are jobs of users. No user waits for pings.
     """
     is_counted = pl.col("principal").is_in(list(users)) & (pl.col("opcode") != opcodes.OBD_PING)
@@ -125,7 +125,7 @@ def with_work(rows: pl.DataFrame, usual: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         rows: columns start, server, service, opcode, requests and service_us.
-        usual: columns of `load.analysis.impact.BASELINES`.
+        usual: columns of `load.analysis.waiting.BASELINES`.
     """
     known = usual.filter(pl.col("baseline_us") > 0)
     usual_us = pl.col("requests") * pl.col("baseline_us")

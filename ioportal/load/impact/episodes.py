@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from ioportal.core.formatting import times as formatted_times
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.load.analysis.slowness import SlownessCriteria
 from ioportal.telemetry import levels
 from ioportal.telemetry.models import floor_to_window

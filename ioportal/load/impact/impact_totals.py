@@ -11,7 +11,7 @@ from django.db.models import Q, Sum
 from django.db.models.functions import Coalesce
 
 from ioportal.core.times import is_current
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.load.impact import job_groups, queue_links
 from ioportal.load.principals import BYS, Name, job_group_names, named
 from ioportal.site.contacts import contacts

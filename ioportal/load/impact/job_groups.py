@@ -10,7 +10,7 @@ from django.db.models import CharField, Func, Q, Value
 from psycopg import sql
 
 from ioportal.jobs.application_names import application_name
-from ioportal.load.analysis.impact import MEMBERS
+from ioportal.load.analysis.waiting import MEMBERS
 from ioportal.telemetry.models import JobGroup, Principal
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _parted(text: str) -> tuple[str, str]:
 
 
 def members(job_ids: Collection[int]) -> pl.DataFrame:
-    """Return the groups of some jobs: columns of `load.analysis.impact.MEMBERS`."""
+    """Return the groups of some jobs: columns of `load.analysis.waiting.MEMBERS`."""
     with connection.cursor() as cursor:
         cursor.execute(_MEMBERS, [list(job_ids)])
         columns = dict.fromkeys(("principal", "owner", "project", "name"), pl.String())

@@ -50,7 +50,7 @@ def traced(ends: Mapping[int, datetime], usual: pl.DataFrame) -> dict[int, Lates
 
     Args:
         ends: the end of the latest complete window of each server; all are near each other.
-        usual: the baselines of the servers: columns of `load.analysis.impact.BASELINES`.
+        usual: the baselines of the servers: columns of `load.analysis.waiting.BASELINES`.
     """
     if not ends:
         return {}

@@ -1,4 +1,4 @@
-"""The input of `ioportal.load.analysis.impact`, read from attributed 10 s windows."""
+"""The input of `ioportal.load.analysis.waiting`, read from attributed 10 s windows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from psycopg import sql
 
-from ioportal.load.analysis.impact import WINDOWS
+from ioportal.load.analysis.waiting import WINDOWS
 from ioportal.load.impact import job_groups
 from ioportal.site import process_names
 from ioportal.telemetry.copy import read_frame
@@ -56,7 +56,7 @@ def windows(server_ids: Collection[int], start: datetime, end: datetime) -> pl.D
 
 
 def members(windows: pl.DataFrame) -> pl.DataFrame:
-    """Return the groups of the jobs in some windows: columns of `load.analysis.impact.MEMBERS`.
+    """Return the groups of the jobs in some windows: columns of `load.analysis.waiting.MEMBERS`.
 
     The names of processes are all of one source, because any process can change its name.
     """

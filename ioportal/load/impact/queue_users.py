@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.jobs.analysis.populations import coarse, hidden_sums
+from ioportal.jobs.analysis.anonymity import coarse, hidden_sums
 from ioportal.jobs.models import Job
 from ioportal.load.impact.principal_windows import principal_key, principal_name
 from ioportal.telemetry.models import Principal

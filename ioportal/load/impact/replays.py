@@ -12,7 +12,6 @@ from django.utils import timezone
 
 from collectors.lustre.rpc_seconds import SLICE_S
 from ioportal.load import baselines
-from ioportal.load.analysis.impact import MAX_WAIT, MEMBERS
 from ioportal.load.analysis.replay import impact as replay
 from ioportal.load.analysis.replay.demand import Demand
 from ioportal.load.analysis.replay.harm import (
@@ -25,6 +24,7 @@ from ioportal.load.analysis.replay.harm import (
 from ioportal.load.analysis.replay.seconds import time_of
 from ioportal.load.analysis.replay.server import at_capacity
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW
+from ioportal.load.analysis.waiting import MAX_WAIT, MEMBERS
 from ioportal.load.impact import demand, principal_windows
 from ioportal.telemetry import coverage, levels
 from ioportal.telemetry.coverage import Interval
@@ -52,7 +52,7 @@ class Impacts(NamedTuple):
 
     Args:
         impacts: columns of `load.analysis.replay.impact.IMPACTS`.
-        members: the groups of the principals: columns of `load.analysis.impact.MEMBERS`.
+        members: the groups of the principals: columns of `load.analysis.waiting.MEMBERS`.
     """
 
     impacts: pl.DataFrame
@@ -65,7 +65,7 @@ class Served(NamedTuple):
     Args:
         slow: the intervals.
         demand: their demand, including the rest of their queues.
-        members: the groups of its principals: columns of `load.analysis.impact.MEMBERS`.
+        members: the groups of its principals: columns of `load.analysis.waiting.MEMBERS`.
         capacity: the work that the server does in a second.
         parts: the queues, and the harm of groups in them.
     """
@@ -106,7 +106,7 @@ class _Asked(NamedTuple):
     Args:
         slow: intervals of the same queues.
         whole: them with the rest of their queues.
-        usual: baselines of the server before them: columns of `load.analysis.impact.BASELINES`.
+        usual: baselines of the server before them: columns of `load.analysis.waiting.BASELINES`.
         capacity: the work that the server does in a second, as it is known at their end; None: it
             is unknown.
     """

@@ -17,8 +17,8 @@ from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.formatting import step_of
 from ioportal.core.timelines import Steps
 from ioportal.load import baselines
-from ioportal.load.analysis.impact import WINDOW
 from ioportal.load.analysis.slowness import TIMES
+from ioportal.load.analysis.waiting import WINDOW
 from ioportal.load.impact.impact_totals import OUTERMOST, names_of
 from ioportal.load.series import bin_width
 from ioportal.load.step_charts import StepsChart

@@ -11,8 +11,8 @@ from django.db.models import Case as Conditional
 from django.db.models import Q, Value, When
 from django.shortcuts import get_object_or_404
 
+from ioportal.alerts.case_mail_texts import topics
 from ioportal.alerts.models import Answer, CaseDecision, Notification, NotificationCase
-from ioportal.alerts.topics import topics
 from ioportal.changes import past_effects
 from ioportal.changes.models import Mitigation
 from ioportal.findings import latest_data
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from django.core.paginator import Page
     from django.http import QueryDict
 
-    from ioportal.alerts.topics import Topic
+    from ioportal.alerts.case_mail_texts import Topic
     from ioportal.changes.past_effects import PastEffect
     from ioportal.findings.cases.case_texts import CaseSummary
     from ioportal.findings.flags.flag_texts import FlagSummary
@@ -86,7 +86,7 @@ class CasePage:
         return flag_texts.summaries(self.page.object_list, self._user)
 
     def export_rows(self) -> Iterator[list[Any]]:
-        """Yield the values of `flags.columns` for each flag."""
+        """Yield the values of `flag_texts.columns` for each flag."""
         names = flag_texts.columns(self._user)
         rows = self._flags.iterator(_ROWS_AT_ONCE)
         while batch := list(islice(rows, PER_PAGE)):

@@ -15,7 +15,7 @@ from ioportal.core.charts import timelines as charts
 from ioportal.core.charts.axes import kind_of
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.formatting import step_of
-from ioportal.core.timelines import OBSERVED, Steps, coarsened, rates, within
+from ioportal.core.timelines import OBSERVED, Steps, in_fewer_steps, rates, within
 from ioportal.ingest import pending_attribution
 from ioportal.load import operations
 from ioportal.load.operations import target_load
@@ -239,7 +239,7 @@ class MetadataLoad:
         steps = rates(windows, self._attributed, kinds, len(self._observed_until))
         spans = sorted(span for spans in self._pending.values() for span in spans)
         steps = replace(steps, pending=tuple(spans))
-        return coarsened(within(steps, self.window.start, self.window.end), _BINS)
+        return in_fewer_steps(within(steps, self.window.start, self.window.end), _BINS)
 
     @property
     def is_empty(self) -> bool:

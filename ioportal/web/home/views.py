@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from ioportal.findings import observations, server_states
+from ioportal.findings import server_states, slow_servers
 from ioportal.web.common import exports
 from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
@@ -44,10 +44,10 @@ def now(request: UserRequest) -> HttpResponseBase:
 @exports.accept("csv", "json")
 def observed(request: UserRequest) -> HttpResponseBase:
     """Show or export the slow servers under observation."""
-    listed = observations.current(request.user)
+    listed = slow_servers.current(request.user)
     if exports.requested_format(request):
         rows = (row for each in listed for row in each.rows())
-        return exports.response(request, "observed", {}, observations.COLUMNS, rows)
+        return exports.response(request, "observed", {}, slow_servers.COLUMNS, rows)
     if "HX-Request" not in request.headers:  # it is a part of these pages
         return redirect("home")
     return render(request, "common/observed.html", {"observed": listed})

@@ -11,12 +11,12 @@ from django.core.exceptions import ValidationError
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.load.analysis.waiting import MIN_BASELINE_WINDOWS
 from ioportal.load.impact import request_times
 from ioportal.load.models import Incident, Report
 from ioportal.site.models import Filesystem, Server
 from ioportal.web.common.tables import Table
-from ioportal.web.incidents import analysis, tables
+from ioportal.web.incidents import impact_analysis, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from django.http import QueryDict
 
     from ioportal.load.step_charts import StepsChart
-    from ioportal.web.incidents.analysis import ImpactAnalysis
+    from ioportal.web.incidents.impact_analysis import ImpactAnalysis
     from ioportal.web.incidents.tables import SlowInterval
 
 _LISTED = 25
@@ -51,7 +51,7 @@ class IncidentListPage:
     @property
     def suggestions(self) -> list[SlowInterval]:
         """Slow intervals that staff may save."""
-        return analysis.suggestions() if self._user.is_staff else []
+        return impact_analysis.suggestions() if self._user.is_staff else []
 
     @property
     def reports(self) -> Table[Report]:
@@ -102,7 +102,7 @@ class IncidentPage(_AnalysisPage):
     @cached_property
     def analysis(self) -> ImpactAnalysis:
         """The impact analysis of its range."""
-        return analysis.for_incident(self.incident, self._user)
+        return impact_analysis.for_incident(self.incident, self._user)
 
     @property
     def comparisons(self) -> list[tuple[str, str]]:
@@ -163,10 +163,10 @@ class ImpactPage(_AnalysisPage):
             else next(iter(self.filesystems), None)
         )
         self.errors: list[str] = []
-        self.window = analysis.default_range(self.filesystem) if self.filesystem else None
+        self.window = impact_analysis.default_range(self.filesystem) if self.filesystem else None
         if self.window:
             try:
-                self.window = analysis.selected_range(query, self.window)
+                self.window = impact_analysis.selected_range(query, self.window)
             except ValidationError as error:
                 self.errors = error.messages
 
@@ -175,7 +175,7 @@ class ImpactPage(_AnalysisPage):
         """The analysis; None: the filesystem has no traces."""
         if self.filesystem is None or self.window is None:
             return None
-        return analysis.for_filesystem(self.filesystem, self.window, self._user)
+        return impact_analysis.for_filesystem(self.filesystem, self.window, self._user)
 
     @cached_property
     def reports(self) -> Table[Report] | None:

@@ -13,14 +13,14 @@ from ioportal.core.charts.palette import REST
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange, moment
 from ioportal.core.timelines import Steps
-from ioportal.jobs.analysis.populations import coarse, coarsened, hidden_sums
+from ioportal.jobs.analysis.anonymity import coarse, coarsened, hidden_sums
 from ioportal.load.analysis.replay import harm
 from ioportal.load.analysis.replay.impact import DEFINITION
 from ioportal.load.analysis.replay.seconds import SECONDS
 from ioportal.load.impact import queue_links, queue_users, replays
 from ioportal.load.step_charts import StepsChart
 from ioportal.web.incidents import queue_rows
-from ioportal.web.incidents.analysis import default_range, selected_range
+from ioportal.web.incidents.impact_analysis import default_range, selected_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

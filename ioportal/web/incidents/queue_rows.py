@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.load.analysis.replay.impact import PRINCIPAL
 from ioportal.load.impact import queue_links
 from ioportal.load.impact.principal_windows import principal_key

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.html import format_html, format_html_join
 
 from ioportal.core.units import Unit
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.load.models import Incident, Report
 from ioportal.web.common.tables import Column, Table, included, to
 from ioportal.web.templatetags import ioportal as show

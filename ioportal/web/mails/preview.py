@@ -14,10 +14,10 @@ from django.shortcuts import get_object_or_404
 from django.utils import timezone
 
 from ioportal.alerts import compose, facts, follow_ups, planning
+from ioportal.alerts.case_mail_texts import topics
 from ioportal.alerts.effects import Mailed, effects
 from ioportal.alerts.models import Notification, NotificationCase
 from ioportal.alerts.outcomes import Step
-from ioportal.alerts.topics import topics
 from ioportal.core.time_fields import TimeField, local_text
 from ioportal.findings.cases.case_texts import is_simulated
 from ioportal.findings.models import Case, Flag

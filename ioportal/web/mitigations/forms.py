@@ -15,7 +15,7 @@ from ioportal.changes import mitigations
 from ioportal.changes.models import Mitigation
 from ioportal.core.time_fields import TimeField
 from ioportal.findings.models import Case, CaseEvent
-from ioportal.jobs import scopes
+from ioportal.jobs.populations import scopes
 from ioportal.jobs.populations.selections import PANDA_JOBS, kind_in
 from ioportal.metrics import METRICS, PANDA_METRICS
 from ioportal.web.populations.references import read

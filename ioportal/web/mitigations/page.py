@@ -13,7 +13,7 @@ from django.utils import timezone
 from ioportal.changes import mitigation_effects
 from ioportal.changes.arm_details import arm_jobs
 from ioportal.changes.models import Mitigation
-from ioportal.jobs import scopes
+from ioportal.jobs.populations import scopes
 from ioportal.jobs.populations.selections import (
     BATCH_JOBS,
     kind_in,

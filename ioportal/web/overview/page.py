@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from ioportal.changes import mitigation_marks
-from ioportal.findings import observations
+from ioportal.findings import slow_servers
 from ioportal.load.impact import impact_totals
 from ioportal.load.principals import BYS
 from ioportal.web.overview import query
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.findings.observations import ObservedServer
+    from ioportal.findings.slow_servers import ObservedServer
     from ioportal.load.impact.impact_totals import ImpactRow
     from ioportal.web.overview.section import Section
 
@@ -51,7 +51,7 @@ class OverviewPage:
     @property
     def observed(self) -> list[ObservedServer]:
         """The slow servers under observation."""
-        return observations.current(self._user)
+        return slow_servers.current(self._user)
 
     @cached_property
     def impacts(self) -> list[ImpactRow]:

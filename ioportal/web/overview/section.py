@@ -21,7 +21,7 @@ from ioportal.load.series import seconds
 from ioportal.site.contacts import contacts
 from ioportal.web.overview import query
 from ioportal.web.overview.charts import SourceChart
-from ioportal.web.overview.observation import Observation
+from ioportal.web.overview.time_base import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

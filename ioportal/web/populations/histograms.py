@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from ioportal.core import formatting
 from ioportal.core.units import Unit
-from ioportal.jobs.analysis.populations import Spread
+from ioportal.jobs.analysis.spread import Spread
 from ioportal.jobs.charts import histograms as charts
 from ioportal.web.common import job_kinds
 

@@ -10,10 +10,10 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 from django.urls import reverse
 
-from ioportal.jobs.cache import visibility_key
 from ioportal.jobs.models import Population
 from ioportal.jobs.populations.population_tables import DescribedPopulation
 from ioportal.jobs.populations.selections import PANDA_JOBS, Selection, kind_in, population_text
+from ioportal.jobs.visibility import visibility_key
 from ioportal.web.common.selection import SelectedJobs
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from django.utils.safestring import SafeString
 from ioportal.core.formatting import SHORT_UNITS, human, significant
 from ioportal.core.units import Unit
 from ioportal.jobs import rankings
-from ioportal.jobs.analysis.populations import shown
-from ioportal.jobs.cache import cached, statistics_version, visibility_key
+from ioportal.jobs.analysis.anonymity import shown
+from ioportal.jobs.cache import cached, statistics_version
 from ioportal.jobs.models import Job
 from ioportal.jobs.rankings import INTERVALS, JOBS, MAX_RANKED, MEASURES, PER, SUBJECTS, Choice
+from ioportal.jobs.visibility import visibility_key
 from ioportal.load.impact.job_groups import Application
 from ioportal.load.principals import job_group_filters, job_group_name
 from ioportal.site.contacts import contacts

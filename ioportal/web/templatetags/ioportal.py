@@ -17,7 +17,7 @@ from ioportal.core import formatting, visible_text
 from ioportal.core.charts import palette
 from ioportal.core.time_fields import TimeInput
 from ioportal.core.units import Unit
-from ioportal.jobs.analysis import populations
+from ioportal.jobs.analysis import anonymity
 from ioportal.web.common.requests import changed_query
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def exact_cells(values: list[float | None]) -> SafeString:
 @register.simple_tag
 def rule_of_hidden_jobs() -> str:
     """Return which figures of other users' jobs are shown."""
-    return populations.HIDDEN
+    return anonymity.HIDDEN
 
 
 @register.filter

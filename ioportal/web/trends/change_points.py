@@ -13,7 +13,7 @@ from ioportal.changes import change_points
 from ioportal.changes.models import Mitigation
 from ioportal.core import ratios
 from ioportal.core.formatting import human, lowered, significant, with_unit
-from ioportal.jobs import scopes
+from ioportal.jobs.populations import scopes
 from ioportal.jobs.populations.selections import midnight
 from ioportal.web.trends.page import TrendsPage
 

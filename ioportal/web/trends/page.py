@@ -21,10 +21,11 @@ from ioportal.core.units import Unit
 from ioportal.jobs import trends as questions
 from ioportal.jobs.analysis import trends
 from ioportal.jobs.analysis.trends import MAX_BUCKETS, Buckets, Step
-from ioportal.jobs.cache import cached, visibility_key
+from ioportal.jobs.cache import cached
 from ioportal.jobs.charts import trends as charts
 from ioportal.jobs.models import JobStatistics
 from ioportal.jobs.populations.selections import figures_version
+from ioportal.jobs.visibility import visibility_key
 from ioportal.web.common import job_kinds
 from ioportal.web.common.selection import SelectedJobs
 from ioportal.web.trends.charts import OFFERED, Figures, Offered, chart_of

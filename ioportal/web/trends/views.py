@@ -15,8 +15,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from ioportal.changes import change_points as studied
 from ioportal.core.charts.time_axis import Meaning
-from ioportal.jobs import scopes
 from ioportal.jobs.analysis.trends import Step
+from ioportal.jobs.populations import scopes
 from ioportal.jobs.populations.selections import kind_in
 from ioportal.web.common import exports
 from ioportal.web.trends.change_points import COLUMNS, ChangePointsPage

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from ioportal.load.analysis.impact import BASELINES, MEMBERS, WINDOWS, impact
+from ioportal.load.analysis.waiting import BASELINES, MEMBERS, WINDOWS, impact
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 ENQUEUE, CLOSE = 101, 35

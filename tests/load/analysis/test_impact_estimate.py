@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from ioportal.load.analysis.impact import BASELINES, GROUPS, MEMBERS
-from ioportal.load.analysis.impact import impact as summed
 from ioportal.load.analysis.impact_estimate import (
     CAUSE_SHARE,
     LOADS,
@@ -20,6 +18,8 @@ from ioportal.load.analysis.impact_estimate import (
     by_window,
     windows,
 )
+from ioportal.load.analysis.waiting import BASELINES, GROUPS, MEMBERS
+from ioportal.load.analysis.waiting import impact as summed
 from simulator.activity import Burst, Source
 from simulator.randomness import stream
 from simulator.servers import trace

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.load import retention_stage
-from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
+from ioportal.load.analysis.waiting import MIN_BASELINE_WINDOWS
 from ioportal.load.models import Incident
 from ioportal.site.models import Server
 from ioportal.telemetry import levels, retention

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.jobs.models import CacheEntry, Job
 from ioportal.load import incidents
 from ioportal.load.models import Incident

@@ -8,7 +8,7 @@ from django.db.models import F
 from ioportal.alerts import planning
 from ioportal.alerts.delivery import outbox
 from ioportal.findings.models import Flag
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.site.models import Server, UserAccount
 from tests import loading, served
 from tests.web.reading import json_of, text_of, words_of

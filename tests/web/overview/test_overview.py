@@ -6,7 +6,7 @@ from unittest.mock import ANY
 import pytest
 
 from ioportal.ingest.models import DirtyDeltas, DirtyTrace, Segment
-from ioportal.jobs.analysis import populations
+from ioportal.jobs.analysis import anonymity
 from ioportal.site.models import Server
 from ioportal.telemetry import rollups
 from ioportal.telemetry.stage_runs import drain
@@ -179,7 +179,7 @@ def test_other_users_jobs_are_one_sum_from_ten_jobs_on(as_alice, busy_site, name
 
 @pytest.mark.parametrize("name", ["rpcs", "operations"])
 def test_fewer_than_ten_other_jobs_are_null_and_not_zero(as_alice, busy_site, monkeypatch, name):
-    monkeypatch.setattr(populations, "MIN_GROUP", 12)  # the site has eleven
+    monkeypatch.setattr(anonymity, "MIN_GROUP", 12)  # the site has eleven
 
     data = top(as_alice, name)
     table = csv_of(as_alice.get(f"/overview/{name}/?{RANGE}&format=csv"))

@@ -53,7 +53,7 @@ class ShownArm(TracedArm):
 
     @property
     def is_folded(self) -> bool:
-        """Whether later paths are counted by their directory: see `system_calls.Totals`."""
+        """Whether later paths are counted by their directory: see `analysis.lookups.Totals`."""
         path = pl.col("path")
         return bool(self.calls.select((path.str.ends_with("/") & (path != "/")).any()).item())
 

@@ -145,7 +145,7 @@ def is_of_ior(run: Run) -> bool:
 
 
 def frame(runs: Iterable[Run]) -> pl.DataFrame:
-    """Return the runs as a frame; see `runs.run_frame`."""
+    """Return the runs as a frame; see `analysis.runs.run_frame`."""
     names = ("name", "state", "scale", "events", "labels", "metrics")
     return run_frame(
         {"arm": run.arm.name, **{name: getattr(run, name) for name in names}} for run in runs

@@ -24,7 +24,7 @@ from ioportal.celery import wake
 from ioportal.core.stages import ROLL_UP
 from ioportal.core.times import moment
 from ioportal.ingest import attribution_stage
-from ioportal.ingest.formats import FILE_LOADERS, NAMED, LoadOptions, attempts
+from ioportal.ingest.loaders import FILE_LOADERS, NAMED, LoadOptions, attempts
 from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load, load_each
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (

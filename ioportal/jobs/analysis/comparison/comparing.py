@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
+from ioportal.jobs.analysis.anonymity import hides_owners
 from ioportal.jobs.analysis.comparison.arms import balance
 from ioportal.jobs.analysis.comparison.day_samples import cliffs_delta, day_sample
 from ioportal.jobs.analysis.comparison.effects import (
@@ -44,7 +45,6 @@ from ioportal.jobs.analysis.comparison.results import (
     Scale,
     Verdict,
 )
-from ioportal.jobs.analysis.populations import hides_owners
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

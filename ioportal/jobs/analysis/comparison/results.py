@@ -185,7 +185,7 @@ class ArmFigures:
     quantiles: tuple[float | None, ...] = ()  # 0 %, 1 %, ..., 100 %; None: hidden
     daily: Daily | None = None
     drift: Drift | None = None  # None: no significant trend
-    hides_owners: bool = False  # `populations.hides_owners` of the jobs with a value and weight
+    hides_owners: bool = False  # `anonymity.hides_owners` of the jobs with a value and weight
 
 
 @dataclass(frozen=True)

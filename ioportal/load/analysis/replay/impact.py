@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from ioportal.load.analysis.impact import WINDOW
 from ioportal.load.analysis.replay.harm import MOST_UNTRACED, Group, by_queue
 from ioportal.load.analysis.replay.seconds import drained, time_of
+from ioportal.load.analysis.waiting import WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -97,7 +97,7 @@ def queue_harms(
 
     Args:
         demand: of one server; its senders are principals.
-        members: columns of `load.analysis.impact.MEMBERS`.
+        members: columns of `load.analysis.waiting.MEMBERS`.
         capacity_s: work that the server does in a second, in seconds of an idle server.
         until: end of the known requests; None: all are known. See `harms`.
         untraced: disjoint intervals whose requests are unknown.

@@ -5,8 +5,8 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from ioportal.load.analysis.impact import MEMBERS
 from ioportal.load.analysis.replay.impact import by_window, queue_harms
+from ioportal.load.analysis.waiting import MEMBERS
 from tests.load.analysis.replay.test_harm import BACKGROUND, CAPACITY_S, START, demand, served
 
 STORM = (15_000, 20, 30)

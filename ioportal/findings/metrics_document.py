@@ -1,14 +1,13 @@
-"""docs/metrics.md, written by ``python -m ioportal.findings.metrics_page > docs/metrics.md``."""
+"""Writes docs/metrics.md: ``python -m ioportal.findings.metrics_document > docs/metrics.md``."""
 
 from textwrap import fill
 
 from collectors.tables import METADATA_OPERATIONS
 from ioportal.jobs.analysis import quality
+from ioportal.jobs.analysis.anonymity import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNERS
 from ioportal.jobs.analysis.comparison.results import MIN_DAYS, MIN_JOBS
-from ioportal.jobs.analysis.populations import DIGITS, MAX_SHARE, MIN_GROUP, MIN_OWNERS
 from ioportal.jobs.analysis.quality import CONTRADICTION, MIN_NOT_SENT
 from ioportal.jobs.analysis.usual import MIN_SAME_NAME
-from ioportal.load.analysis.impact import MIN_BASELINE_WINDOWS
 from ioportal.load.analysis.impact_estimate import (
     CALM_WINDOWS,
     CAUSE_SHARE,
@@ -41,6 +40,7 @@ from ioportal.load.analysis.replay.questions import (
 )
 from ioportal.load.analysis.replay.server import CHANCE, FULL_SHARE, TYPICAL
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
+from ioportal.load.analysis.waiting import MIN_BASELINE_WINDOWS
 from ioportal.metrics import METRICS, PANDA_METRICS, Metric
 from ioportal.rules.rule import HARM_SHARE
 

@@ -1,7 +1,7 @@
 """The observation stage: who does most of the work of slow servers, before any accusation.
 
-A rule needs the end of a queue, or 90 s of it (`load.replays`). Until then, an observation is
-available within seconds. It has no severity and is never mailed.
+A rule needs the end of a queue, or 90 s of it (`load.impact.replays`). Until then, an observation
+is available within seconds. It has no severity and is never mailed.
 """
 
 from __future__ import annotations

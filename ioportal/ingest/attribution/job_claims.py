@@ -1,11 +1,15 @@
-"""The job ids in telemetry and the jobs that they may name."""
+"""The job ids in telemetry and the jobs that they may name.
+
+Which of these an operation belongs to is decided for RPCs in `ingest.attribution.rpcs`, and for
+counters in the database function jobs_job_named (`ioportal/jobs/migrations/named_jobs.sql`).
+"""
 
 from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import connection
 
-# As in the database function jobs_job_named: a job id names a job only this close to its run.
+# A job id names a job only this close to its run, in both.
 STARTS_WITHIN = timedelta(minutes=5)
 ENDED_WITHIN = timedelta(hours=1)
 

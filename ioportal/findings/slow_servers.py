@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ioportal.findings import observation
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.findings import observation_stage
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.load.impact.impact_totals import names_of
 from ioportal.load.impact.latest_work import MIN_SHARE
 from ioportal.telemetry.models import JobGroup, Principal
@@ -80,7 +80,7 @@ def current(user: User, now: datetime | None = None) -> list[ObservedServer]:
             shares, and no times of requests: they may all come from a single other user.
         now: the current time, if it is not the clock's.
     """
-    observed = observation.current(now)
+    observed = observation_stage.current(now)
     keys = {share.principal for each in observed for share in each.shares}
     names = names_of(keys, user)
     servers = []

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import F, Q
 
 from collectors.tables import OPERATIONS
-from ioportal.ingest.formats.common import (
+from ioportal.ingest.loaders.common import (
     LoadOptions,
     discard,
     needed,

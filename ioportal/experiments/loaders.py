@@ -28,8 +28,8 @@ from ioportal.experiments.models import (
     SystemCallWindow,
 )
 from ioportal.ingest import reconciliation
-from ioportal.ingest.formats import FILE_LOADERS, NAMED
-from ioportal.ingest.formats.common import needed
+from ioportal.ingest.loaders import FILE_LOADERS, NAMED
+from ioportal.ingest.loaders.common import needed
 from ioportal.ingest.loading import Loader, Refused
 from ioportal.ingest.models import Segment
 from ioportal.site import name_ids
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from django.db import models
 
     from collectors.parsed import Parsed
-    from ioportal.ingest.formats.common import LoadOptions
+    from ioportal.ingest.loaders.common import LoadOptions
     from ioportal.ingest.loading import Origin
 
 _PATH_CHARACTERS = 4_096

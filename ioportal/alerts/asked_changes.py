@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ioportal.core.formatting import lowered, percent
-from ioportal.jobs.analysis.populations import coarse
+from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.rules.rule import HARM_SHARE
 
 _NOTABLE = 0.01  # share of a server from which it matters how many jobs run at a time

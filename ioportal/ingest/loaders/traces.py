@@ -12,7 +12,7 @@ from collectors.format import Origin as InputOrigin
 from collectors.lustre import rpc_extents
 from ioportal.ingest import stream_coverage
 from ioportal.ingest.checks import MAX_CLOCK_LEAD
-from ioportal.ingest.formats.common import (
+from ioportal.ingest.loaders.common import (
     LoadOptions,
     discard,
     needed,

@@ -15,9 +15,9 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from collectors.tables import METADATA_OPERATIONS
-from ioportal.alerts import requests
+from ioportal.alerts import asked_changes
+from ioportal.alerts.asked_changes import Load
 from ioportal.alerts.decide import FRESH
-from ioportal.alerts.requests import Load
 from ioportal.changes import past_effects
 from ioportal.core.formatting import percent, significant, total_waiting
 from ioportal.core.visible_text import visible
@@ -31,7 +31,7 @@ from ioportal.findings.flags.flag_values import in_words, threshold_in_words, ti
 from ioportal.findings.models import Case, Flag, JobEvidence
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis import remedies
-from ioportal.jobs.analysis.populations import coarse, shown
+from ioportal.jobs.analysis.anonymity import coarse, shown
 from ioportal.jobs.expressions import KNOWN_UNTIL, most_at_once
 from ioportal.jobs.models import Job
 from ioportal.load import capacity, operations
@@ -118,7 +118,7 @@ class Topic:
     @cached_property
     def request(self) -> str:
         """What the recipient is asked to do until the problem is solved."""
-        return requests.request(self._load)
+        return asked_changes.request(self._load)
 
     @property
     def _load(self) -> Load:

@@ -14,7 +14,7 @@ from collectors.lustre import opcodes
 from ioportal.core.formatting import duration
 from ioportal.core.time_ranges import TimeRange
 from ioportal.core.times import RECENT
-from ioportal.jobs.analysis.populations import coarse, hidden_sums
+from ioportal.jobs.analysis.anonymity import coarse, hidden_sums
 from ioportal.jobs.cache import cached
 from ioportal.load import incidents
 from ioportal.load.impact import principal_windows, queue_links, queue_users

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from math import ceil
-from threading import Lock
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import structlog
@@ -17,63 +13,13 @@ from ninja.security import APIKeyHeader
 
 from ioportal.api.models import Token
 from ioportal.api.problems import Problem
+from ioportal.api.rate_limits import RateLimiter
 from ioportal.core.throttling.addresses import client_address, network
 from ioportal.core.throttling.counters import Limit, TooManyAttempts, count_attempt
 from ioportal.telemetry.free_space import require_space
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
-
-_MINUTE_S = 60.0
-_MOST_KEYS = 10_000
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The requests of one client: how many are left, and when all are allowed again."""
-
-    limit: int
-    remaining: int
-    reset_s: float
-    retry_after_s: float = 0.0  # 0: the request is allowed
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The usual headers of responses."""
-        return {
-            "RateLimit-Limit": str(self.limit),
-            "RateLimit-Remaining": str(self.remaining),
-            "RateLimit-Reset": str(ceil(self.reset_s)),
-        }
-
-
-@dataclass
-class RateLimiter:
-    """A limit on the requests of each client: `limit` per minute, and `limit` in a burst.
-
-    It stops a script that repeats a request endlessly. It counts in the memory of each web process:
-    a limit in the database would cost each request a write.
-    """
-
-    limit: int
-    _free_at: dict[str, float] = field(default_factory=dict)  # when all requests are allowed again
-    _lock: Lock = field(default_factory=Lock)
-
-    def count(self, client: str) -> Rate:
-        """Count a request of a client, unless the limit is reached."""
-        interval_s = _MINUTE_S / self.limit
-        with self._lock:
-            now = monotonic()
-            free_at = max(self._free_at.get(client, now), now)
-            wait_s = free_at + interval_s - now - _MINUTE_S
-            if wait_s > 0:
-                return Rate(self.limit, 0, free_at - now, wait_s)
-            if len(self._free_at) >= _MOST_KEYS:
-                self._free_at = {key: at for key, at in self._free_at.items() if at > now}
-            self._free_at[client] = free_at + interval_s
-            reset_s = free_at + interval_s - now
-            return Rate(self.limit, int((_MINUTE_S - reset_s) / interval_s), reset_s)
-
 
 _INVALID_TOKENS = Limit("invalid tokens", 60, timedelta(seconds=5))  # per address
 _KINDS = frozenset({"token", "bearer"})

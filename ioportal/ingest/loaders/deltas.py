@@ -16,7 +16,7 @@ from django.utils import timezone
 from collectors.tables import BASES, OPERATIONS
 from ioportal.ingest import senders, stream_coverage
 from ioportal.ingest.attribution import hosts
-from ioportal.ingest.formats.common import needed, overlap, segment_of, unregistered
+from ioportal.ingest.loaders.common import needed, overlap, segment_of, unregistered
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import Batch, DirtyDeltas, DirtyExports
 from ioportal.site import name_ids

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioportal.jobs.analysis.populations import (
-    Spread,
+from ioportal.jobs.analysis.anonymity import (
     coarse,
     coarsened,
     hidden_steps,
     hidden_sums,
     in_anonymous_groups,
     shown,
-    spread,
     without_extremes,
 )
+from ioportal.jobs.analysis.spread import Spread, spread
 
 NUMBERS = st.one_of(
     st.lists(st.integers(0, 2**53), min_size=2, max_size=200),

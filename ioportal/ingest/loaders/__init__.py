@@ -8,13 +8,13 @@ from collectors import tables
 from collectors.format import Format, Option
 from collectors.parsed import Parsed
 from collectors.tables import Table
-from ioportal.ingest.formats.accounting import JobsLoader, LaunchesLoader, WorkloadJobsLoader
-from ioportal.ingest.formats.common import LoadOptions
-from ioportal.ingest.formats.counters import JobStatsLoader, MdStatsLoader
-from ioportal.ingest.formats.deltas import ExportDeltasLoader, JobDeltasLoader, TargetDeltasLoader
-from ioportal.ingest.formats.histories import HistoryLoader
-from ioportal.ingest.formats.services import ServiceStatsLoader
-from ioportal.ingest.formats.traces import RpcTraceLoader, TraceBatchLoader
+from ioportal.ingest.loaders.accounting import JobsLoader, LaunchesLoader, WorkloadJobsLoader
+from ioportal.ingest.loaders.common import LoadOptions
+from ioportal.ingest.loaders.counters import JobStatsLoader, MdStatsLoader
+from ioportal.ingest.loaders.deltas import ExportDeltasLoader, JobDeltasLoader, TargetDeltasLoader
+from ioportal.ingest.loaders.histories import HistoryLoader
+from ioportal.ingest.loaders.services import ServiceStatsLoader
+from ioportal.ingest.loaders.traces import RpcTraceLoader, TraceBatchLoader
 from ioportal.ingest.loading import Loader, LoaderFactory, Origin
 from ioportal.ingest.manifest import Observed
 from ioportal.ingest.models import Batch

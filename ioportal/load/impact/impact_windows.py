@@ -12,8 +12,8 @@ from django.db import transaction
 
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.load import baselines
-from ioportal.load.analysis.impact import GROUPS, MAX_WAIT, WINDOW
 from ioportal.load.analysis.replay.impact import PRINCIPAL
+from ioportal.load.analysis.waiting import GROUPS, MAX_WAIT, WINDOW
 from ioportal.load.impact import impact_estimates, job_groups, principal_windows, replays
 from ioportal.site.models import Server
 from ioportal.telemetry import coverage, levels, retention

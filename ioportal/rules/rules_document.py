@@ -1,4 +1,4 @@
-"""docs/rules.md, written by ``python -m ioportal.rules.rules_page > docs/rules.md``."""
+"""docs/rules.md, written by ``python -m ioportal.rules.rules_document > docs/rules.md``."""
 
 from ioportal.core.units import Source, Unit
 from ioportal.rules import RULES, examples

@@ -8,7 +8,7 @@ import polars as pl
 
 from collectors.format import Origin as InputOrigin
 from collectors.lustre.rpc_extents import EXTENT, joined
-from ioportal.ingest.formats.common import (
+from ioportal.ingest.loaders.common import (
     LoadOptions,
     discard,
     needed,
