@@ -395,7 +395,7 @@ def test_contradicted_claims_lower_the_quality_of_both_jobs(logs, ingest, trace,
 
 
 def test_job_ids_name_jobs_within_the_same_times_in_rpcs_and_counters(db, queries):
-    [(source,)] = queries("SELECT pg_get_functiondef('jobs_job_named'::regproc)")
+    [(source,)] = queries("SELECT pg_get_functiondef('jobs_claimed'::regproc)")
 
     minutes, hours = STARTS_WITHIN // timedelta(minutes=1), ENDED_WITHIN // timedelta(hours=1)
     assert f"j.started_at < of_end + interval '{minutes} minutes'" in source
