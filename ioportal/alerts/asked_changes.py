@@ -54,14 +54,14 @@ class Load:
 def request(load: Load) -> str:
     """Return what the owner of the jobs is asked to do.
 
-    Fewer jobs at a time, if they then did at most `HARM_SHARE` of the server's work together; else
-    a slower job, if one alone does more; else a measure beyond the threshold.
+    A slower job, if one alone does more than `HARM_SHARE` of the server's work or of its capacity;
+    else fewer jobs at a time, if they did more together; else a measure beyond the threshold.
     """
     share = min(load.share or 0, 1)
     if share < _NOTABLE:
         return _improve(load)
     parallel = int(HARM_SHARE / share)
-    if not parallel:
+    if not parallel or _is_fast(load):
         return _slow_down(load, share)
     return _run_fewer(load, parallel) if parallel < load.at_once else _improve(load)
 
@@ -85,7 +85,7 @@ def _slow_down(load: Load, share: float) -> str:
         ("this job", "it", "its") if load.is_of_one_job else ("these jobs", "them", "each job's")
     )
     limit = _harmless_rate(load)
-    if limit and load.rate and load.rate > limit:
+    if limit and load.rate and _is_fast(load):
         origin = f", {load.capacity_origin}" if load.capacity_origin else ""
         capacity = f"{coarse(load.capacity or 0):,.0f} a second{origin}"
         while_s = f" a second (in the {load.sent_s:,} s in which they arrived)"
@@ -109,6 +109,11 @@ def _slow_down(load: Load, share: float) -> str:
         else f"Please stop or throttle {these}. Before you run {them} again,"
     )
     return f"{first} {change} {_goal(load)}"
+
+
+def _is_fast(load: Load) -> bool:
+    limit = _harmless_rate(load)
+    return bool(limit and load.rate and load.rate > limit)
 
 
 def _harmless_rate(load: Load) -> float | None:

@@ -7,7 +7,6 @@ import polars as pl
 from ioportal.core.units import Source, Unit
 from ioportal.rules.rule import (
     HARM_S,
-    HARM_SHARE,
     Example,
     Rule,
     Severity,
@@ -23,7 +22,6 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
         pl.col("impact_s") >= thresholds["impact_s"],
         pl.col("peak_impact_s") >= thresholds["peak_impact_s"],
         pl.col("impact_times") >= thresholds["impact_times"],
-        pl.col("impact_share") >= thresholds["impact_share"],
     ).select(
         "subject",
         numbers=pl.struct(
@@ -34,7 +32,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 IMPACT = Rule(
     code="impact",
-    version=5,
+    version=6,
     title="Slows down other jobs",
     meaning=(
         "While the job kept a metadata server busy, RPCs of other users took much longer than "
@@ -62,12 +60,6 @@ IMPACT = Rule(
             Unit.TIMES,
             minimum=1,
         ),
-        "impact_share": Threshold(
-            HARM_SHARE,
-            "Share of the server's work within these five minutes",
-            Unit.SHARE,
-            maximum=1,
-        ),
     },
     advice=(
         "The extra wait of other users because of this job was {peak_impact_s:,.0f} s within five "
@@ -87,7 +79,7 @@ IMPACT = Rule(
         },
     ),
     abuse_times=30,
-    units={"impact_is_estimated": Unit.YES_NO},
+    units={"impact_share": Unit.SHARE, "impact_is_estimated": Unit.YES_NO},
     caveat=(
         "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
         "mds_stats and job_stats: in simulated sets, half of the estimates were within a factor of "

@@ -26,7 +26,7 @@ _BYTES = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")  # powers of 1000
 # A subject below these harms no others:
 HARM_S = 60.0  # extra wait of others
 ABUSE_AT_ONCE = 2.0  # times `abuse_times`: abuse however short
-HARM_SHARE = 0.2  # of the server's work: every bystander prolongs a queue a little
+HARM_SHARE = 0.2  # of the server's capacity: with less, even unknown harm is small
 PART_SHARE = 0.5  # of a group's harm or operations: then the part is accused instead
 
 

@@ -52,6 +52,13 @@ GOAL = "the extra wait of other users is below {} in every five minutes"
             id="costly operations at a low rate",
         ),
         pytest.param(
+            Load(**WAIT, is_of_one_job=True, share=0.15, rate=1_450, capacity=5_000),
+            "Please stop or throttle this job. Before you run it again, reduce its metadata "
+            "operations from 1,450 to below 1,000 a second. That is 20% of what the server can do "
+            "(5,000 a second) and leaves the rest to others. Target: extra wait below 10 s.",
+            id="one of many that did more together than the server can do",
+        ),
+        pytest.param(
             Load(**WAIT, share=0.4, at_once=5, has_ended=True),
             "Before you run these jobs again, please make each of them slower: one of them alone "
             "did 40% of the server's work. Below 20%, the rest is left to others. Target: extra "

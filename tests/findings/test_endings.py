@@ -24,9 +24,9 @@ from ioportal.rules.rule import Subject
         pytest.param(
             "impact-of-many-jobs",
             Subject.USER,
-            {"impact_share": 0.1},
-            "Below the thresholds again: Share of the server's work within these five minutes "
-            "10.0% (ends below 16.0%).",
+            {"impact_times": 1.5},
+            "Below the thresholds again: Time of others' RPCs within these five minutes, relative "
+            "to usual 1.5 times (ends below 1.6 times).",
             id="another figure is below",
         ),
         pytest.param(

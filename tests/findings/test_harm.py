@@ -210,14 +210,13 @@ def test_counters_bound_unknown_harm(operations, is_registered, harm_s):
 
 
 @pytest.mark.parametrize(
-    ("share", "is_estimated", "harm_s"),
+    ("is_estimated", "harm_s"),
     [
-        pytest.param(0.17, 0, 0, id="a bystander in the queue of others"),
-        pytest.param(0.2, 0, 76, id="measured"),
-        pytest.param(0.2, 1, 38, id="estimated: within a factor of two"),
+        pytest.param(0, 76, id="measured"),
+        pytest.param(1, 38, id="estimated: within a factor of two"),
     ],
 )
-def test_harm_is_what_others_waited_at_least(share, is_estimated, harm_s):
+def test_harm_is_what_others_waited_at_least(is_estimated, harm_s):
     subjects = pl.DataFrame(
         {
             "filesystem": [1],
@@ -226,7 +225,6 @@ def test_harm_is_what_others_waited_at_least(share, is_estimated, harm_s):
             "load_at": [at("12:00")],
             "capacity_is_registered": [True],
             "impact_s": [76.0],
-            "impact_share": [share],
             "impact_is_estimated": [is_estimated],
         },
         schema_overrides=dict.fromkeys(("until", "load_at"), pl.Datetime("us", "UTC")),

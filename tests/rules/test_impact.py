@@ -1,15 +1,14 @@
-"""Long extra wait of others, caused by a job or many jobs with a large share of a server."""
+"""Long extra wait of others, caused by a job or many jobs."""
 
 import pytest
 
 from ioportal.rules import IMPACT, IMPACT_OF_MANY_JOBS
 
-AT_THRESHOLDS = {"impact_s": 60, "peak_impact_s": 10, "impact_times": 2, "impact_share": 0.2}
+AT_THRESHOLDS = {"impact_s": 60, "peak_impact_s": 10, "impact_times": 2}
 OF_A_GROUP = {
     "impact_s": 60,
     "peak_impact_s": 40,
     "impact_times": 2,
-    "impact_share": 0.2,
     "parts_impact_s": 29,
 }
 
@@ -21,7 +20,6 @@ OF_A_GROUP = {
         pytest.param({"peak_impact_s": 9.9}, False, id="little at once"),
         pytest.param({"impact_s": 59}, False, id="shorter waiting"),
         pytest.param({"impact_times": 1.9}, False, id="smaller multiple of usual"),
-        pytest.param({"impact_share": 0.19}, False, id="small share of the server"),
         pytest.param({"peak_impact_s": None}, False, id="unknown baseline"),
     ],
 )
@@ -40,7 +38,6 @@ def test_all_thresholds_must_be_exceeded(evaluate, changed, is_flagged):
         pytest.param({"peak_impact_s": 9.9}, False, id="little at once"),
         pytest.param({"impact_s": 59}, False, id="shorter waiting"),
         pytest.param({"impact_times": 1.9}, False, id="smaller multiple of usual"),
-        pytest.param({"impact_share": 0.19}, False, id="small share of the server"),
         pytest.param({"peak_impact_s": None}, False, id="unknown baseline"),
     ],
 )

@@ -59,9 +59,9 @@ def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
 
     And harm_is_explained: parts of a group explain its impact, and are accused instead. Subjects
     have the columns of `subject_evidence.CONTEXT`, and impact_s, impact_share and
-    impact_is_estimated if their impact is computed. Below `HARM_SHARE` of the work, a subject does
-    no harm. Unknown harm is never abuse. It may be large only if requests were not timed at the
-    subject's highest load, and this load reaches `HARM_SHARE` of the registered capacity.
+    impact_is_estimated if their impact is computed. Unknown harm is never abuse. It may be large
+    only if requests were not timed at the subject's highest load, and this load reaches
+    `HARM_SHARE` of the registered capacity.
     """
     if "impact_s" not in subjects.columns:
         return subjects.with_columns(
@@ -71,10 +71,9 @@ def with_harm(subjects: pl.DataFrame) -> pl.DataFrame:
         timed_filesystem=pl.coalesce("load_filesystem", "filesystem"),
         hour=pl.coalesce("load_at", "until").dt.truncate("1h"),
     )
-    is_bystander = pl.col("impact_share") < HARM_SHARE
     is_large = capacity.counted_share(subjects.columns) >= HARM_SHARE
     is_unknown = is_large.fill_null(value=False) & ~pl.col("is_timed").fill_null(value=False)
-    is_harmless = is_bystander | (pl.col("impact_s").is_null() & ~is_unknown)
+    is_harmless = pl.col("impact_s").is_null() & ~is_unknown
     if "parts_impact_s" in subjects.columns:
         explained = is_explained().fill_null(value=False)
     else:

@@ -20,6 +20,7 @@ _TITLES = {
     "counted_enqueues": "Lock enqueues up to the latest counter read",
     "impact_is_estimated": "Impact is estimated",
     "impact_s": "Impact: extra wait of others",
+    "impact_share": "Share of the server's work within these five minutes",
     "largest_job_operations": "Metadata operations of the largest job",
     "startup_opens": "Opens during start-up",
     "unattributed_rpcs": "Unattributed RPCs",
