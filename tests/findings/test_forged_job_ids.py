@@ -19,7 +19,7 @@ from ioportal.telemetry.models import (
 )
 from tests import storms
 from tests.findings.conftest import MDT
-from tests.logs import GETATTR, Run, at, rpc, sacct
+from tests.logs import GETATTR, Run, at, job_stats, rpc, sacct
 
 WITH_UIDS = """
 [[filesystem]]
@@ -88,6 +88,25 @@ def test_a_storm_from_a_node_accuses_no_job_before_or_after_it(
     flags = evaluate().items()
 
     assert {key for key, flag in flags if flag.severity > Flag.Severity.NOTICE} == accused
+
+
+def test_a_storm_without_job_ids_in_its_trace_is_of_the_job_on_its_nodes(
+    site, logs, ingest, evaluate
+):
+    runs = (
+        Run("77", "12:01:35", "13:00", nodes="n[3-4]"),
+        Run("80", "11:00", "12:01:30", nodes="n[3-4]", user="mallory"),
+    )
+    ingest("sacct", logs("s", sacct(*runs, *OTHERS)), cluster="anvil")
+    named = job_stats(MDT, {"77": {"open": 1}}, snapshot="12:01:50")
+    ingest("job_stats", logs("c", named), at=at("12:02").isoformat())
+    trace = [line.replace(":77 ", ": ") for _, line in storms.overload()]
+    ingest("rpctrace", logs("t", *trace), server="mds1")
+    storms.pin_baseline()
+
+    flags = evaluate().items()
+
+    assert ("impact", "77") in {key for key, flag in flags if flag.severity > Flag.Severity.NOTICE}
 
 
 @pytest.mark.parametrize("place", ["forwarding node", "unregistered NID"])

@@ -142,8 +142,15 @@ after_others AS (
     SELECT node_id,
         range_agg(o.left_over * tstzmultirange(tstzrange(started_at, ended_at))) AS left_over
     FROM held JOIN attribution_others o USING (node_id, owner)
-    -- (the limit prevents a join with all jobs)
-    CROSS JOIN LATERAL (SELECT FROM jobs_namedjob n WHERE n.job_id = held.job_id LIMIT 1) sends_id
+    -- In RPCs: many traces have no ids, although counters have them.
+    -- (The limit prevents a join with all jobs.)
+    CROSS JOIN LATERAL (
+        SELECT FROM jobs_namedjob n JOIN telemetry_rpcwindow w USING (source_job_id)
+        WHERE n.job_id = held.job_id AND w.source_job_id <> 0
+            AND w.start >= started_at - interval '10 seconds'
+            AND w.start < coalesce(ended_at, 'infinity')
+        LIMIT 1
+    ) sends_id
     WHERE o.left_over && tstzrange(started_at, ended_at)
     GROUP BY node_id
 )
