@@ -469,10 +469,11 @@ cause.
 - A server is under observation if its RPCs took at least {_SLOWNESS.enter:g} times the usual time
   in a window of an interval (at least {_SLOWNESS.leave:g} times, with pauses of up to
   {_SLOWNESS.max_pause.seconds // 60} minutes) that reaches the latest 30 s of complete windows.
-- Jobs, processes and hosts with at least 20 % of the work are named: RPCs times their usual time,
-  in the part of the interval in the last minute. If together the jobs of an application,
-  user, campaign or project reach 20 %, and the named ones do less than half of this work, the
-  narrowest such group is named. Operations that are not attributed are listed as such.
+- Jobs, processes and hosts with at least {MIN_WORK:.0%} of the work are named: RPCs times their
+  usual time, in the part of the interval in the last minute. If together the jobs of an
+  application, user, campaign or project reach {MIN_WORK:.0%}, and the named ones do less than half
+  of this work, the narrowest such group is named. Operations that are not attributed are listed
+  as such.
 - Where the server is not traced, or its trace has no baseline, job_stats, mds_stats and exports
   show the same, marked as estimated, up to the time that all of them cover.
 - *Evaluated until* is the end of the latest complete window that is attributed. After two minutes

@@ -89,7 +89,7 @@ def site_ids(mds):
 @pytest.mark.parametrize(
     ("shares", "is_known", "words"),
     [
-        ((), True, "No job, user, project, process or host does 20 % of the work now."),
+        ((), True, "No job, user, project, process or host does 10 % of the work now."),
         ((), False, "Who does the work is unknown."),
     ],
 )

@@ -58,7 +58,7 @@ def test_others_see_neither_names_nor_times(client, charlie, django_user_model):
     [hidden] = rows(client)
     assert (hidden["name"], hidden["share"], hidden["times"]) == ("", None, None)
     page = words_of(client.get("/overview/"))
-    assert "Your jobs do less than 20 % of the work. Who does more is shown to staff." in page
+    assert "Your jobs do less than 10 % of the work. Who does more is shown to staff." in page
     assert "dave" not in page
 
 

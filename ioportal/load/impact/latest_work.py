@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from ioportal.load import baselines
+from ioportal.load.analysis.replay.harm import MIN_WORK
 from ioportal.load.analysis.slowness import SlownessCriteria
 from ioportal.load.impact import demand, job_groups, principal_windows
 from ioportal.load.impact.impact_estimates import Estimate
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _NOW = timedelta(seconds=30)  # before the end of the latest complete window: slow in it
 # Work in this time. A shorter one would show who works while a queue drains.
 _LATEST = timedelta(minutes=1)
-MIN_SHARE = 0.2  # of it
+MIN_SHARE = MIN_WORK  # of it: with less of a queue, nobody caused it
 _LOOK_BACK = timedelta(minutes=5)  # for the start of a slow interval
 _SLOW = SlownessCriteria(min_duration=timedelta(0))
 _EXPLAINED = 0.5  # of a group's work, by parts of it that are named
