@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bench.flag_quality.blame import Blame
 
 HARMFUL_S = 60.0
+_ACCUSED_WITHIN = timedelta(seconds=150)  # the goal: later harm may be accused after the stream
 ORDINARY = "ordinary"
 _ABOUT_DATA = {"unattributed", "contradicted-job-ids"} | {
     code for code, rule in BY_CODE.items() if rule.is_about_data
@@ -117,7 +118,7 @@ class Scores:
     Args:
         seed: its seed.
         ordinary_jobs: number of jobs of ordinary applications.
-        subjects: all harmful subjects.
+        subjects: the harmful subjects whose accusation is due before the end of the set.
         cases: all cases with an accusation.
         estimates: of accusations by rules about impact.
         notices: number of other cases by rule.
@@ -145,7 +146,11 @@ def scores(truth: Truth, flags: Sequence[Blame], observed: Sequence[Sighting]) -
     return Scores(
         truth["seed"],
         sum(job["part"] == ORDINARY for job in truth["jobs"].values()),
-        [_detection(truth, subject, accusations, observed) for subject in labels.harmful],
+        [
+            _detection(truth, subject, accusations, observed)
+            for subject in labels.harmful
+            if _is_due(truth, subject)
+        ],
         [labels.case(group, accusations) for _, group in sorted(by_case.items())],
         list(labels.estimates(accusations)),
         dict(sorted(Counter(noticed.values()).items())),
@@ -250,6 +255,15 @@ def _main_parts(truth: Truth) -> dict[Key, str]:
         for group in {("job", name), *_owners(job)}:
             operations[group][job["part"]] += job["operations"]
     return {group: parts.most_common(1)[0][0] for group, parts in operations.items()}
+
+
+def _is_due(truth: Truth, subject: dict[str, Any]) -> bool:
+    """Return whether the stream continues long enough after the onset of a subject's harm."""
+    onset = subject["onset"]
+    if not onset:
+        return True
+    end = datetime.fromisoformat(truth["end"])
+    return end - datetime.fromisoformat(onset) >= _ACCUSED_WITHIN
 
 
 def _detection(

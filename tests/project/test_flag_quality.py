@@ -36,6 +36,7 @@ def subject(kind, name, jobs, users, harm_s):
 TRUTH = {
     "seed": 1,
     "start": START.isoformat(),
+    "end": (ONSET + timedelta(minutes=10)).isoformat(),
     "hosts": {"10.0.0.1@o2ib": "find.20000"},
     "jobs": {
         "1": job("alice", "storm", "storm", 1_000),
@@ -195,6 +196,13 @@ def test_a_group_is_found_when_flags_cover_half_of_it():
     group = result(*flags).subjects[1]
     assert group.delay_s == 300
     assert group.strength == 6
+
+
+@pytest.mark.parametrize(("seconds", "is_counted"), [(149, False), (150, True)])
+def test_harm_just_before_the_end_is_not_counted(seconds, is_counted):
+    truth = TRUTH | {"end": (ONSET + timedelta(seconds=seconds)).isoformat()}
+
+    assert bool(scores(truth, [], []).subjects) == is_counted
 
 
 def test_figures_over_several_sets():
