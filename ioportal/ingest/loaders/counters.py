@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -163,10 +164,10 @@ class _ReadLoader(Loader):
     @classmethod
     def _require_uncovered(cls, loaders: Sequence[Self], targets: Collection[int]) -> None:
         """Refuse reads at times that others cover, or replace those; targets are locked."""
-        by_read: dict[tuple[int, datetime], Self] = {}
+        by_target: dict[int, dict[datetime, Self]] = defaultdict(dict)
         for loader in loaders:
             for target in loader.targets:
-                twin = by_read.setdefault((target.pk, loader.read_at), loader)
+                twin = by_target[target.pk].setdefault(loader.read_at, loader)
                 if twin is not loader:
                     raise Refused(
                         f"{loader.segment.name} and {twin.segment.name} are reads of target "
@@ -180,12 +181,12 @@ class _ReadLoader(Loader):
             source_id__in=targets,
         )
         for earlier in covered:
-            is_poll = earlier.end > earlier.start
-            for (key, read_at), loader in by_read.items():
-                if key == earlier.source_id and (
-                    earlier.start < read_at if is_poll else earlier.start == read_at
-                ):
-                    loader.replace(earlier)
+            reads = by_target[earlier.source_id]
+            latest = max(reads)
+            if earlier.end == earlier.start and earlier.start in reads:
+                reads[earlier.start].replace(earlier)
+            elif earlier.end > earlier.start and latest > earlier.start:
+                reads[latest].replace(earlier)
 
     def replace(self, earlier: Coverage) -> None:
         """Discard the segment of other coverage, with --replace."""

@@ -50,7 +50,7 @@ _STDIN = "-"
 _FORMATS = [form.name for form in FORMATS if form.table in FILE_LOADERS]
 # Files repeat records, or are of one run.
 _LOADED_TOGETHER = (tables.RPC_WINDOWS, tables.REQUEST_WINDOWS, tables.SYSTEM_CALLS)
-_GROUP = 100  # reads of counters in one transaction
+_GROUP, _GROUP_BYTES = 100, 16 << 20  # reads of counters in one transaction
 _TIME = "%Y-%m-%d %H:%M:%S"
 _DOUBTFUL = timedelta(hours=1)  # between a read and the latest change of its counters
 _Model = TypeVar("_Model", bound=Model)
@@ -194,10 +194,30 @@ class Command(commands.Command):
         if form.table in _LOADED_TOGETHER:
             yield load(texts, form, attempt, progress, replace=shared.replace)
             return
-        size = _GROUP if _is_read(form) else 1
-        for first in range(0, len(texts), size):
-            group = texts[first : first + size]
+        for group in _groups(texts) if _is_read(form) else ([text] for text in texts):
             yield from load_each(group, form, attempt, progress, replace=shared.replace)
+
+
+def _groups(reads: list[InputFile]) -> Iterator[list[InputFile]]:
+    """Yield reads in groups of some files and bytes: their rows are in memory together."""
+    group: list[InputFile] = []
+    size = 0
+    for read in reads:
+        read_bytes = _size(read.name)
+        if group and (len(group) == _GROUP or size + read_bytes > _GROUP_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(read)
+        size += read_bytes
+    yield group
+
+
+def _size(name: str | None) -> int:
+    """Return the size of a file in bytes; 0 if it cannot be read, which loading reports."""
+    try:
+        return Path(name).stat().st_size if name else 0
+    except (OSError, ValueError):
+        return 0
 
 
 def _help(meaning: str, option: Option) -> str:
