@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
@@ -164,11 +164,8 @@ def load_each(
 ) -> Iterator[list[Loaded]]:
     """Load files one by one, or several in one transaction if none is refused; see `load`."""
     if len(files) > 1:
-        try:
+        with suppress(Refused, SourceUnavailable):  # perhaps because of one of them
             yield load(files, form, attempt, on_progress, replace=replace)
-        except (Refused, SourceUnavailable):
-            pass  # some are not to blame
-        else:
             return
     for file in files:
         yield load([file], form, attempt, on_progress, replace=replace)
@@ -196,11 +193,10 @@ def _load(
     try:
         with transaction.atomic():
             _load_interleaved(loads, again=again)
-    except (_AlreadyLoaded, IntegrityError, Refused):
+    except (_AlreadyLoaded, IntegrityError, Refused) as error:
         # A loaded file has a new name, or another command loaded a file meanwhile.
         loaded = list(Segment.objects.filter(digest__in=[load.digest() for load in loads]))
-        is_twice = not all(digests) and len({load.digest() for load in loads}) < len(loads)
-        if again or not (loaded or is_twice):
+        if again or not (loaded or isinstance(error, _AlreadyLoaded)):
             raise
         if len(files) == 1:
             return [Loaded(loaded[0], already=True)]
