@@ -70,7 +70,7 @@ def attribute_pending(limit: int = 500) -> int:
         rpcs.request_awaited()
         traces = DirtyTrace.objects.claim(limit)
         polled = DirtyReads.objects.claim(limit)
-        between = _between_reads(polled)
+        between = [_Span(*interval) for interval in reads.between(polled)]
         deltas.request_first_polls(polled)
         differences = DirtyDeltas.objects.claim(limit)
         exports = DirtyExports.objects.claim(limit)
@@ -412,74 +412,6 @@ def _merged(spans: Iterable[_Span]) -> list[_Span]:
         else:
             merged.append(span)
     return merged
-
-
-# Between the adjacent reads. If a window was derived across one of these before it arrived: between
-# the adjacent reads that are not pending, which bound all such windows.
-_BETWEEN_READS = """
-WITH reads AS NOT MATERIALIZED (
-    SELECT source_id AS target_id, start FROM telemetry_coverage c
-    WHERE source = %(JOB_STATS)s AND "end" = start
-),
-attributed AS NOT MATERIALIZED (
-    SELECT target_id, start FROM reads r WHERE NOT EXISTS (
-        SELECT FROM ingest_dirtyreads p
-        WHERE p.target_id = r.target_id AND p.start <= r.start AND p."end" >= r.start
-    )
-),
-bounded AS (
-    SELECT d.number, d.start, d."end", d.target_id, b.start AS before, a.start AS after,
-        bb.start AS attributed_before, aa.start AS attributed_after
-    FROM unnest(%(targets)s::int[], %(starts)s::timestamptz[], %(ends)s::timestamptz[])
-        WITH ORDINALITY d(target_id, start, "end", number)
-    LEFT JOIN LATERAL (
-        SELECT start FROM reads r WHERE r.target_id = d.target_id AND r.start < d.start
-        ORDER BY start DESC LIMIT 1
-    ) b ON true
-    LEFT JOIN LATERAL (
-        SELECT start FROM reads r WHERE r.target_id = d.target_id AND r.start > d."end"
-        ORDER BY start LIMIT 1
-    ) a ON true
-    LEFT JOIN LATERAL (
-        SELECT start FROM attributed r WHERE r.target_id = d.target_id AND r.start < d.start
-        ORDER BY start DESC LIMIT 1
-    ) bb ON true
-    LEFT JOIN LATERAL (
-        SELECT start FROM attributed r WHERE r.target_id = d.target_id AND r.start > d."end"
-        ORDER BY start LIMIT 1
-    ) aa ON true
-)
-SELECT
-    coalesce(
-        CASE WHEN spans THEN attributed_before ELSE before END, d.start - interval '1 microsecond'
-    ),
-    coalesce(CASE WHEN spans THEN attributed_after ELSE after END, d."end")
-FROM bounded d JOIN site_target t ON t.id = d.target_id
-CROSS JOIN LATERAL (
-    SELECT EXISTS (
-        SELECT FROM telemetry_iowindow w
-        WHERE w.filesystem_id = t.filesystem_id
-            AND w.target_id = CASE t.kind WHEN %(MDT)s THEN t.id ELSE 0 END
-            AND w.start >= coalesce(d.attributed_before, '-infinity') AND w.start <= d."end"
-            AND w."end" >= d.start AND (w.start < d.before OR w."end" > d.after)
-    )
-) s(spans)
-ORDER BY d.number
-"""
-
-
-def _between_reads(dirty: Sequence[DirtyReads]) -> list[_Span]:
-    """Widen intervals to the reads before and after them."""
-    values: dict[str, Any] = {
-        "JOB_STATS": Coverage.Source.JOB_STATS.value,
-        "MDT": Target.Kind.MDT.value,
-        "targets": [row.target_id for row in dirty],
-        "starts": [row.start for row in dirty],
-        "ends": [row.end for row in dirty],
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_BETWEEN_READS, values)
-        return [_Span(*row) for row in cursor.fetchall()]
 
 
 def running(filesystem_id: int, first: datetime, last: datetime) -> set[int]:

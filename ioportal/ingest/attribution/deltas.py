@@ -13,7 +13,6 @@ from psycopg import sql
 
 from collectors.tables import COUNTED
 from ioportal.ingest.attribution import reads
-from ioportal.site.models import Target
 from ioportal.telemetry.sums import expressions, time_sums
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from ioportal.ingest.models import DirtyReads
 
-_CONSTANTS = {**reads.CONSTANTS, "MDT": Target.Kind.MDT.value}
 
 _CLEAR = """
 DELETE FROM telemetry_iowindow
@@ -168,7 +166,7 @@ def derive(segment_id: int, start: datetime, end: datetime) -> None:
         start: earliest start of its rows.
         end: latest end of its rows.
     """
-    values = {**_CONSTANTS, "segment": segment_id, "start": start, "end": end}
+    values = {**reads.CONSTANTS, "segment": segment_id, "start": start, "end": end}
     with connection.cursor() as cursor:
         cursor.execute(_CLEAR, values)
         cursor.execute(_DERIVE, values)
@@ -179,7 +177,7 @@ def request_first_polls(changed: Collection[DirtyReads]) -> None:
     if not changed:
         return
     values = {
-        **_CONSTANTS,
+        **reads.CONSTANTS,
         "targets": [row.target_id for row in changed],
         "ends": [row.end for row in changed],
     }

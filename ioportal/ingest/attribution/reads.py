@@ -9,18 +9,22 @@ from psycopg import sql
 
 from collectors.lustre.differences import SURE_LIFETIME
 from collectors.tables import COUNTED, COUNTERS, TIMES
+from ioportal.site.models import Target
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import LARGEST_BIGINT, Coverage, IoWindow, Principal
 from ioportal.telemetry.sums import time_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
+
+    from ioportal.ingest.models import DirtyReads
 
 CONSTANTS: dict[str, Any] = {
     **{kind.name: kind.value for kind in Principal},
     **{basis.name: basis.value for basis in IoWindow.Basis},
     "JOB_STATS": Coverage.Source.JOB_STATS.value,
+    "MDT": Target.Kind.MDT.value,
     "largest": LARGEST_BIGINT,
 }
 
@@ -202,6 +206,59 @@ WHERE filesystem_id = %(filesystem)s AND target_id = %(folded_target)s
     AND NOT EXISTS (SELECT 1 FROM ingest_batch b WHERE b.segment_id = w.segment_id)
 """
 
+# Between the adjacent reads. If a window was derived across one of these before it arrived: between
+# the adjacent reads that are not pending, which bound all such windows.
+_BETWEEN_READS = """
+WITH reads AS NOT MATERIALIZED (
+    SELECT source_id AS target_id, start FROM telemetry_coverage c
+    WHERE source = %(JOB_STATS)s AND "end" = start
+),
+attributed AS NOT MATERIALIZED (
+    SELECT target_id, start FROM reads r WHERE NOT EXISTS (
+        SELECT FROM ingest_dirtyreads p
+        WHERE p.target_id = r.target_id AND p.start <= r.start AND p."end" >= r.start
+    )
+),
+bounded AS (
+    SELECT d.number, d.start, d."end", d.target_id, b.start AS before, a.start AS after,
+        bb.start AS attributed_before, aa.start AS attributed_after
+    FROM unnest(%(targets)s::int[], %(starts)s::timestamptz[], %(ends)s::timestamptz[])
+        WITH ORDINALITY d(target_id, start, "end", number)
+    LEFT JOIN LATERAL (
+        SELECT start FROM reads r WHERE r.target_id = d.target_id AND r.start < d.start
+        ORDER BY start DESC LIMIT 1
+    ) b ON true
+    LEFT JOIN LATERAL (
+        SELECT start FROM reads r WHERE r.target_id = d.target_id AND r.start > d."end"
+        ORDER BY start LIMIT 1
+    ) a ON true
+    LEFT JOIN LATERAL (
+        SELECT start FROM attributed r WHERE r.target_id = d.target_id AND r.start < d.start
+        ORDER BY start DESC LIMIT 1
+    ) bb ON true
+    LEFT JOIN LATERAL (
+        SELECT start FROM attributed r WHERE r.target_id = d.target_id AND r.start > d."end"
+        ORDER BY start LIMIT 1
+    ) aa ON true
+)
+SELECT
+    coalesce(
+        CASE WHEN spans THEN attributed_before ELSE before END, d.start - interval '1 microsecond'
+    ),
+    coalesce(CASE WHEN spans THEN attributed_after ELSE after END, d."end")
+FROM bounded d JOIN site_target t ON t.id = d.target_id
+CROSS JOIN LATERAL (
+    SELECT EXISTS (
+        SELECT FROM telemetry_iowindow w
+        WHERE w.filesystem_id = t.filesystem_id
+            AND w.target_id = CASE t.kind WHEN %(MDT)s THEN t.id ELSE 0 END
+            AND w.start >= coalesce(d.attributed_before, '-infinity') AND w.start <= d."end"
+            AND w."end" >= d.start AND (w.start < d.before OR w."end" > d.after)
+    )
+) s(spans)
+ORDER BY d.number
+"""
+
 _NOW = (
     "(SELECT"
     + KIND
@@ -218,6 +275,19 @@ _REATTRIBUTE = (
     + _NOW
     + """ RETURNING start, "end") SELECT min(start), max("end") FROM changed"""
 )
+
+
+def between(dirty: Sequence[DirtyReads]) -> list[Interval]:
+    """Widen intervals of reads to the reads before and after them."""
+    values = {
+        **CONSTANTS,
+        "targets": [row.target_id for row in dirty],
+        "starts": [row.start for row in dirty],
+        "ends": [row.end for row in dirty],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_BETWEEN_READS, values)
+        return [Interval(*row) for row in cursor.fetchall()]
 
 
 def derive(
