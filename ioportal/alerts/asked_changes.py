@@ -61,7 +61,7 @@ def request(load: Load) -> str:
     if share < _NOTABLE:
         return _improve(load)
     parallel = int(HARM_SHARE / share)
-    if not parallel or _is_fast(load):
+    if not parallel or _exceeded_rate(load):
         return _slow_down(load, share)
     return _run_fewer(load, parallel) if parallel < load.at_once else _improve(load)
 
@@ -84,8 +84,7 @@ def _slow_down(load: Load, share: float) -> str:
     these, them, each = (
         ("this job", "it", "its") if load.is_of_one_job else ("these jobs", "them", "each job's")
     )
-    limit = _harmless_rate(load)
-    if limit and load.rate and _is_fast(load):
+    if load.rate and (limit := _exceeded_rate(load)):
         origin = f", {load.capacity_origin}" if load.capacity_origin else ""
         capacity = f"{coarse(load.capacity or 0):,.0f} a second{origin}"
         while_s = f" a second (in the {load.sent_s:,} s in which they arrived)"
@@ -111,9 +110,10 @@ def _slow_down(load: Load, share: float) -> str:
     return f"{first} {change} {_goal(load)}"
 
 
-def _is_fast(load: Load) -> bool:
+def _exceeded_rate(load: Load) -> float | None:
+    """Return the harmless rate if one job alone exceeds it."""
     limit = _harmless_rate(load)
-    return bool(limit and load.rate and load.rate > limit)
+    return limit if limit and load.rate and load.rate > limit else None
 
 
 def _harmless_rate(load: Load) -> float | None:
