@@ -23,19 +23,20 @@ twice that multiple immediately. For an ended job the whole run counts.
 
 **Severity and harm.** A finding about load or impact is a *warning* only if others waited because
 of its subject: at least a minute longer in total, over the run of a job, within a day for users,
-projects and applications, within an hour for hosts. Whoever does less than a tenth of the work of a
-queue, or without whom others wait less than a fifth shorter, is a bystander. Waiting is measured
-from traces or estimated from the statistics of services (see [metrics](metrics.md#impact)). Two in
-three estimates are within a factor of two, so a warning needs twice the estimated wait. Unknown
-harm is no accusation. Where neither was collected around the highest load, the counted operations
-bound the waiting: from 20 % of the servers' registered capacity on, within five minutes for jobs
-and hosts and within an hour for groups of jobs, others probably waited, and the finding is a
-warning, never abuse. An assumed capacity bounds nothing: without `capacity_per_s` of its metadata
-servers, a site without times gets notices only. All other such findings are *notices*: advice to
-their owners, which needs no triage; their pages give the reason. Wasted work alone (failed lookups)
-is always advice. While `impact` or `impact-of-many-jobs` flags a subject, its other findings about
-load are notices too: they explain one problem, which is triaged once. Otherwise the severity of a
-flag decreases only when the harm of a job becomes known, or is recomputed, and is none.
+projects and applications, within an hour for hosts. A subject with less than a tenth of the work of
+a queue, or whose removal spares others less than a fifth of their waiting, is a bystander. Waiting
+is measured from traces or estimated from the statistics of services (see
+[metrics](metrics.md#impact)). Two in three estimates are within a factor of two, so a warning needs
+twice the estimated wait. Unknown harm is no accusation. Where neither was collected around the
+highest load, the counted operations bound the waiting: from 20 % of the servers' registered
+capacity on, within five minutes for jobs and hosts and within an hour for groups of jobs, others
+probably waited, and the finding is a warning, never abuse. An assumed capacity bounds nothing:
+without `capacity_per_s` of its metadata servers, a site without times gets notices only. All other
+such findings are *notices*: advice to their owners, which needs no triage; their pages give the
+reason. Wasted work alone (failed lookups) is always advice. While `impact` or `impact-of-many-jobs`
+flags a subject, its other findings about load are notices too: they explain one problem, which is
+triaged once. Otherwise the severity of a flag decreases only when the harm of a job becomes known,
+or is recomputed, and is none.
 
 **The narrowest subject, once.** Groups of jobs are applications (a user's jobs with one name),
 users, campaigns (a project's jobs with one name) and projects. A part is a job or a narrower group
