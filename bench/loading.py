@@ -21,9 +21,8 @@ from collectors.lustre import rpc_trace
 from collectors.lustre.rpc_trace import RPC_TRACE
 from collectors.source import Source
 from collectors.tables import RPC_WINDOWS
-from ioportal.ingest.loaders import LoadOptions
 from ioportal.ingest.loaders.traces import RpcTraceLoader
-from ioportal.ingest.loading import InputFile, Origin, load
+from ioportal.ingest.loading import InputFile, LoadOptions, Origin, load
 from ioportal.site.models import Server
 
 if TYPE_CHECKING:

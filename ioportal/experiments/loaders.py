@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from django.db import models
 
     from collectors.parsed import Parsed
-    from ioportal.ingest.loaders.common import LoadOptions
-    from ioportal.ingest.loading import Origin
+    from ioportal.ingest.loading import LoadOptions, Origin
 
 _PATH_CHARACTERS = 4_096
 _NAME_CHARACTERS = 64

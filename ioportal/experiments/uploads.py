@@ -25,8 +25,8 @@ from collectors.source import Source
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.core.visible_text import storable
 from ioportal.experiments.models import Attachment, Experiment, Upload, UploadFile, UploadPart
-from ioportal.ingest.loaders import LoadOptions, attempts
-from ioportal.ingest.loading import InputFile, Origin, Refused, load
+from ioportal.ingest.loaders import attempts
+from ioportal.ingest.loading import InputFile, LoadOptions, Origin, Refused, load
 from ioportal.telemetry.free_space import Overload, database_full, require_space
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from collectors import tables
 from collectors.format import Origin as InputOrigin
 from collectors.formats import BY_NAME
+from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.parsed import REJECT_TEXT_CHARACTERS, Account, SourceUnavailable
 from ioportal.ingest.models import Reject, Segment
 from ioportal.site import name_ids
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collectors.format import Format
     from collectors.parsed import Parsed
     from collectors.source import Source
-    from ioportal.ingest.loaders.common import LoadOptions
     from ioportal.site.models import Cluster, Filesystem, Server, Target
 
 _NAME_CHARACTERS = 1_024
@@ -77,6 +77,20 @@ class InputFile:
     open: Callable[[], Source]
     origin: Origin
     name: str | None = None  # None: the file can be read only once
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """The options that all files of a command share."""
+
+    replace: bool = False
+    register_targets: bool = False  # new ones, by their names
+    columns: Sequence[str] | None = None  # of sacct output without a header
+    repeats: RepeatedRecords = field(default_factory=RepeatedRecords)  # across the files
+
+    def for_attempt(self) -> LoadOptions:
+        """Return the same options without memory of records."""
+        return replace(self, repeats=RepeatedRecords())
 
 
 class Loader:

@@ -23,8 +23,8 @@ from ioportal.api.selection import selected
 from ioportal.celery import wake
 from ioportal.core.stages import ATTRIBUTE_PENDING
 from ioportal.core.visible_text import storable
-from ioportal.ingest.loaders import LoadOptions, attempts
-from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load
+from ioportal.ingest.loaders import attempts
+from ioportal.ingest.loading import InputFile, Loaded, LoadOptions, Origin, Refused, load
 from ioportal.jobs.models import Job, WorkloadJob
 from ioportal.jobs.populations.selections import PANDA_JOBS
 from ioportal.site.models import Cluster

@@ -9,13 +9,12 @@ from collectors.format import Format, Option
 from collectors.parsed import Parsed
 from collectors.tables import Table
 from ioportal.ingest.loaders.accounting import JobsLoader, LaunchesLoader, WorkloadJobsLoader
-from ioportal.ingest.loaders.common import LoadOptions
 from ioportal.ingest.loaders.counters import JobStatsLoader, MdStatsLoader
 from ioportal.ingest.loaders.deltas import ExportDeltasLoader, JobDeltasLoader, TargetDeltasLoader
 from ioportal.ingest.loaders.histories import HistoryLoader
 from ioportal.ingest.loaders.services import ServiceStatsLoader
 from ioportal.ingest.loaders.traces import RpcTraceLoader, TraceBatchLoader
-from ioportal.ingest.loading import Loader, LoaderFactory, Origin
+from ioportal.ingest.loading import Loader, LoaderFactory, LoadOptions, Origin
 from ioportal.ingest.manifest import Observed
 from ioportal.ingest.models import Batch
 
@@ -85,4 +84,4 @@ BATCH_LOADERS: dict[Table, BatchLoaderFactory] = {
     tables.WORKLOAD_JOBS: _same_as_file(WorkloadJobsLoader),
 }
 
-__all__ = ["BATCH_LOADERS", "FILE_LOADERS", "NAMED", "LoadOptions", "attempts"]
+__all__ = ["BATCH_LOADERS", "FILE_LOADERS", "NAMED", "attempts"]

@@ -13,8 +13,8 @@ from collectors.batch import hostlists
 from collectors.format import Origin as InputOrigin
 from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.ingest import checks
-from ioportal.ingest.loaders.common import LoadOptions, needed
-from ioportal.ingest.loading import Loader, Refused
+from ioportal.ingest.loaders.common import needed
+from ioportal.ingest.loading import Loader, LoadOptions, Refused
 from ioportal.ingest.models import AccountingRecord, Batch, DirtyJob, OwnerConflict, Segment
 from ioportal.jobs import accounting, panda_jobs
 from ioportal.telemetry.copy import copy_frame

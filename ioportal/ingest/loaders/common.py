@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,7 +9,6 @@ from django.db.models import Max, Min
 from django.db.models.functions import TruncHour
 
 from collectors import tables
-from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.lustre.targets import folded
 from ioportal.ingest.loading import Refused
 from ioportal.ingest.models import DirtyReads, DirtyTrace, Segment
@@ -28,25 +26,12 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from collectors.lustre.rpc_repeats import RepeatedRecords
     from collectors.parsed import Parsed
 
 _Thing = TypeVar("_Thing")
 
 _MOMENT = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True)
-class LoadOptions:
-    """The options that all files of a command share."""
-
-    replace: bool = False
-    register_targets: bool = False  # new ones, by their names
-    columns: Sequence[str] | None = None  # of sacct output without a header
-    repeats: RepeatedRecords = field(default_factory=RepeatedRecords)  # across the files
-
-    def for_attempt(self) -> LoadOptions:
-        """Return the same options without memory of records."""
-        return replace(self, repeats=RepeatedRecords())
 
 
 def needed(thing: _Thing | None, what: str) -> _Thing:

@@ -12,13 +12,12 @@ from django.db.models import F, Q
 
 from collectors.tables import OPERATIONS
 from ioportal.ingest.loaders.common import (
-    LoadOptions,
     discard,
     needed,
     overlap,
     unregistered,
 )
-from ioportal.ingest.loading import Loader, Refused
+from ioportal.ingest.loading import Loader, LoadOptions, Refused
 from ioportal.ingest.models import DirtyReads, Segment
 from ioportal.jobs.models import DirtyStatistics
 from ioportal.site import name_ids, registration

@@ -9,13 +9,12 @@ import polars as pl
 from collectors.format import Origin as InputOrigin
 from collectors.lustre.rpc_extents import EXTENT, joined
 from ioportal.ingest.loaders.common import (
-    LoadOptions,
     discard,
     needed,
     overlap,
     with_repeats,
 )
-from ioportal.ingest.loading import Loader
+from ioportal.ingest.loading import Loader, LoadOptions
 from ioportal.ingest.models import Segment
 from ioportal.site import name_ids
 from ioportal.site.models import Server

@@ -9,8 +9,8 @@ import polars as pl
 from collectors.lustre import service_stats
 from collectors.tables import REQUEST_COUNTERS
 from ioportal.ingest import impact_marks
-from ioportal.ingest.loaders.common import LoadOptions, discard, needed, overlap
-from ioportal.ingest.loading import Loader
+from ioportal.ingest.loaders.common import discard, needed, overlap
+from ioportal.ingest.loading import Loader, LoadOptions
 from ioportal.ingest.models import Segment
 from ioportal.site import name_ids
 from ioportal.site.models import Server

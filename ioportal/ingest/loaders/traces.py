@@ -13,14 +13,13 @@ from collectors.lustre import rpc_extents
 from ioportal.ingest import stream_coverage
 from ioportal.ingest.checks import MAX_CLOCK_LEAD
 from ioportal.ingest.loaders.common import (
-    LoadOptions,
     discard,
     needed,
     overlap,
     segment_of,
     with_repeats,
 )
-from ioportal.ingest.loading import Loader
+from ioportal.ingest.loading import Loader, LoadOptions
 from ioportal.ingest.models import Batch, DirtyTrace, Segment
 from ioportal.site import name_ids
 from ioportal.site.models import Server

@@ -24,8 +24,8 @@ from ioportal.celery import wake
 from ioportal.core.stages import ROLL_UP
 from ioportal.core.times import moment
 from ioportal.ingest import attribution_stage
-from ioportal.ingest.loaders import FILE_LOADERS, NAMED, LoadOptions, attempts
-from ioportal.ingest.loading import InputFile, Loaded, Origin, Refused, load, load_each
+from ioportal.ingest.loaders import FILE_LOADERS, NAMED, attempts
+from ioportal.ingest.loading import InputFile, Loaded, LoadOptions, Origin, Refused, load, load_each
 from ioportal.ingest.models import Reject, Segment
 from ioportal.ingest.reconciliation import (
     SegmentAccount,
