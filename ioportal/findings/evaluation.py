@@ -56,6 +56,7 @@ def evaluate_pending(limit: int = 500) -> int:
     with transaction.atomic():
         hold(Lock.FLAG_CREATION)
         intervals = impact_windows.compute_pending(limit)
+        latest_data.record_evaluated()
         claimed = _claim(limit)
         jobs = set(Job.objects.filter(pk__in=claimed).values_list("pk", flat=True))
         job_evidence.refresh(

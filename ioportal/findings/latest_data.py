@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Min, Q
 
 from ioportal.core.times import is_current
+from ioportal.findings.models import EvaluatedServer
 from ioportal.ingest.models import DirtyTrace
 from ioportal.load.impact import impact_totals
 from ioportal.rules.evidence import PEAK_SPAN
@@ -65,8 +66,35 @@ def timed_until() -> dict[int, datetime]:
     return coverage.last_timed_by_server(servers)
 
 
+def record_evaluated() -> None:
+    """Store up to when impact is computed; only the evaluation stage calls it, behind its lock."""
+    ends = timed_until()
+    before, until = evaluated_until(ends), _computed_until(ends)
+    EvaluatedServer.objects.bulk_create(
+        [
+            EvaluatedServer(server_id=server, until=end)
+            for server, end in until.items()
+            if end > before[server]
+        ],
+        update_conflicts=True,
+        unique_fields=["server"],
+        update_fields=["until"],
+    )
+
+
 def evaluated_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
     """Return up to when the impact of the latest data is computed, by metadata server.
+
+    Args:
+        ends: the result of `timed_until`.
+    """
+    known = EvaluatedServer.objects.filter(server__in=ends)
+    evaluated = dict(known.values_list("server", "until"))
+    return {server: min(evaluated.get(server, end - _RECENT), end) for server, end in ends.items()}
+
+
+def _computed_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
+    """Return the start of the earliest pending work of the last hour by server, otherwise its end.
 
     Args:
         ends: the result of `timed_until`.

@@ -141,8 +141,8 @@ def current(user: User, ends: Mapping[int, datetime]) -> list[ServerState]:
 
     def state(server: Server) -> ServerState:
         until, slow = ends.get(server.pk), observed.get(server.pk)
-        # An earlier queue's cause does not apply to the present queue.
-        if slow and not slow.is_accused:
+        # The cause of an earlier queue, or of old data, does not apply to the present queue.
+        if slow and not (slow.is_accused and until and is_current(until)):
             return ServerState(server, until, observed=slow)
         if server.pk not in whole:
             shared = slowest.get(server.pk) if server.pk not in causes else None

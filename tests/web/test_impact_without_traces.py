@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from ioportal.findings import latest_data, server_states
 from ioportal.findings.flags.episodes import episodes_of
-from ioportal.findings.models import Flag
+from ioportal.findings.models import EvaluatedServer, Flag
 from ioportal.jobs.models import Job
 from ioportal.site.models import Server, UserAccount
 from ioportal.telemetry.models import DirtyImpact, ImpactWindow, JobGroup, Principal
@@ -31,6 +31,12 @@ def _stream(module_site, module_logs):
 def set_clock(monkeypatch):
     """Set the current time."""
     return lambda now: monkeypatch.setattr(timezone, "now", lambda: now)
+
+
+def mark_impact(start, end):
+    """Mark an interval of the server for evaluation."""
+    server = Server.objects.get(name="mds1")
+    DirtyImpact.objects.create(server_id=server.pk, start=at(start), end=at(end))
 
 
 @pytest.fixture
@@ -131,8 +137,7 @@ def test_the_state_of_a_server_and_the_causes_have_the_same_figures(as_staff, pe
     windows.filter(start__gte=at("12:07:20"), start__lt=at("12:08:40")).delete()
     windows.filter(start__gte=at("12:08:40")).update(impact_us=F("impact_us") / 100)
     if pending:
-        key = Server.objects.get(name="mds1").pk
-        DirtyImpact.objects.create(server_id=key, start=at("12:07"), end=at("12:09"))
+        EvaluatedServer.objects.update(until=at("12:07"))
 
     page = words_of(as_staff.get("/now/"))
 
@@ -184,10 +189,23 @@ def test_the_state_of_a_server_is_unknown_after_two_minutes_without_data(
     ],
 )
 def test_the_home_page_says_up_to_when_impact_is_evaluated(as_staff, pending, until):
-    start, end = map(at, pending)
-    DirtyImpact.objects.create(server_id=Server.objects.get(name="mds1").pk, start=start, end=end)
+    EvaluatedServer.objects.all().delete()
+    mark_impact(*pending)
+
+    latest_data.record_evaluated()
 
     assert f"evaluated until 2017-07-05 {until}" in words_of(as_staff.get("/now/"))
+
+
+@pytest.mark.usefixtures("_stream")
+def test_what_is_evaluated_again_keeps_its_figures_until_then(as_staff):
+    before = words_of(as_staff.get("/now/"))
+    mark_impact("11:50", "12:09")
+
+    latest_data.record_evaluated()
+
+    assert "evaluated until 2017-07-05 12:09:00" in before
+    assert words_of(as_staff.get("/now/")) == before
 
 
 @pytest.mark.usefixtures("_stream")

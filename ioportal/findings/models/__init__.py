@@ -8,7 +8,7 @@ from ioportal.findings.models.case import (
     CaseQuerySet,
     case_joined,
 )
-from ioportal.findings.models.evidence import JobEvidence, Observation
+from ioportal.findings.models.evidence import EvaluatedServer, JobEvidence, Observation
 from ioportal.findings.models.flag import Flag, FlagEvent, FlagQuerySet
 from ioportal.findings.models.thresholds import BackTest, ThresholdSet
 
@@ -19,6 +19,7 @@ __all__ = [
     "Case",
     "CaseEvent",
     "CaseQuerySet",
+    "EvaluatedServer",
     "Flag",
     "FlagEvent",
     "FlagQuerySet",

@@ -66,3 +66,16 @@ class Observation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.server} until {self.until}"
+
+
+class EvaluatedServer(models.Model):
+    """Up to when the impact on a metadata server has been computed.
+
+    It never moves back: impact that is computed again keeps its figures until then.
+    """
+
+    server = models.OneToOneField(Server, models.CASCADE, primary_key=True, related_name="+")
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.server} until {self.until}"
