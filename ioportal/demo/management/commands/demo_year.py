@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from django.db import connection
+
 from ioportal.demo import centre, experiments, loading
 from ioportal.demo.progress import Progress
 from ioportal.telemetry import commands
@@ -36,6 +38,7 @@ class Command(commands.Command):
         with Progress("Simulating a year before loading it") as progress:
             experiments.load()
             centre.write_year(options["seed"])
+            connection.close()  # the database may have ended it meanwhile, because it was idle
             steps = list(loading.of_year())
             progress.begin("Loading the simulated year", sum(step.cost for step in steps))
             for step in steps:
