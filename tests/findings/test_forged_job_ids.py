@@ -90,8 +90,18 @@ def test_a_storm_from_a_node_accuses_no_job_before_or_after_it(
     assert {key for key, flag in flags if flag.severity > Flag.Severity.NOTICE} == accused
 
 
-def test_a_storm_without_job_ids_in_its_trace_is_of_the_job_on_its_nodes(
-    site, logs, ingest, evaluate
+@pytest.mark.parametrize(
+    ("sent", "is_accused"),
+    [
+        (None, True),
+        (rpc("11:59:40", "3@gni", GETATTR, job="80"), False),
+        (rpc("12:01:45", "3@gni", GETATTR, job="77"), False),
+        (rpc("12:01:45", "6@gni", GETATTR, job="77"), True),
+    ],
+    ids=["no ids", "id of the job before", "own id", "own id from another node"],
+)
+def test_a_storm_without_ids_is_of_the_job_on_its_nodes_unless_they_send_ids(
+    site, logs, ingest, evaluate, sent, is_accused
 ):
     runs = (
         Run("77", "12:01:35", "13:00", nodes="n[3-4]"),
@@ -101,12 +111,13 @@ def test_a_storm_without_job_ids_in_its_trace_is_of_the_job_on_its_nodes(
     named = job_stats(MDT, {"77": {"open": 1}}, snapshot="12:01:50")
     ingest("job_stats", logs("c", named), at=at("12:02").isoformat())
     trace = [line.replace(":77 ", ": ") for _, line in storms.overload()]
-    ingest("rpctrace", logs("t", *trace), server="mds1")
+    ingest("rpctrace", logs("t", *[sent] * bool(sent), *trace), server="mds1")
     storms.pin_baseline()
 
-    flags = evaluate().items()
+    accused = {key for key, flag in evaluate().items() if flag.severity > Flag.Severity.NOTICE}
 
-    assert ("impact", "77") in {key for key, flag in flags if flag.severity > Flag.Severity.NOTICE}
+    assert (("impact", "77") in accused) == is_accused
+    assert accused <= {("impact", "77")}
 
 
 @pytest.mark.parametrize("place", ["forwarding node", "unregistered NID"])

@@ -100,8 +100,8 @@ GROUP BY o.node_id, o.owner
 # on the node, `jobs` the number of the jobs from each time on, `job_ids` and `uids` the sums of
 # their ids and of their owners' (0: not registered), and `shared` whether these are of several
 # owners: then the squares of their numbers add up to more. `left_over` is when processes of another
-# owner's job may still run there beside a job that sends its id. `accounted` is the latest time of
-# which the node's cluster has job records.
+# owner's job may still run there, if RPCs of a node of the job have ids. `accounted` is the
+# latest time of which the node's cluster has job records.
 _HOLDERS = f"""
 CREATE TEMP TABLE attribution_holders ON COMMIT DROP AS
 WITH held AS MATERIALIZED (
@@ -138,20 +138,47 @@ nodes AS (
     FROM slots
     GROUP BY node_id
 ),
-after_others AS (
-    SELECT node_id,
-        range_agg(o.left_over * tstzmultirange(tstzrange(started_at, ended_at))) AS left_over
+followers AS MATERIALIZED (
+    SELECT node_id, job_id, started_at, ended_at,
+        o.left_over * tstzmultirange(tstzrange(started_at, ended_at)) AS left_over
     FROM held JOIN attribution_others o USING (node_id, owner)
-    -- In RPCs: many traces have no ids, although counters have them.
-    -- (The limit prevents a join with all jobs.)
+    WHERE o.left_over && tstzrange(started_at, ended_at)
+),
+-- Many traces have no ids, although counters have them. (Each limit prevents a join with all rows.)
+nodes_with_ids AS (
+    SELECT node_id
+    FROM (
+        SELECT node_id, lower(range_merge(range_agg(left_over))) AS start,
+            upper(range_merge(range_agg(left_over))) AS until
+        FROM followers GROUP BY node_id
+    ) f
+    CROSS JOIN LATERAL (
+        SELECT FROM site_nid i JOIN telemetry_rpcwindow w ON w.nid_id = i.id
+        WHERE i.node_id = f.node_id AND w.source_job_id <> 0
+            AND w.start >= f.start - %(left_over)s AND w.start < f.until
+        LIMIT 1
+    ) id
+),
+jobs_with_ids AS (
+    SELECT job_id
+    FROM (SELECT DISTINCT job_id, started_at, ended_at FROM followers) f
     CROSS JOIN LATERAL (
         SELECT FROM jobs_namedjob n JOIN telemetry_rpcwindow w USING (source_job_id)
-        WHERE n.job_id = held.job_id AND w.source_job_id <> 0
-            AND w.start >= started_at - interval '10 seconds'
-            AND w.start < coalesce(ended_at, 'infinity')
+        JOIN site_nid i ON i.id = w.nid_id
+        JOIN jobs_allocation a ON a.node_id = i.node_id AND a.job_id = f.job_id
+        WHERE n.job_id = f.job_id AND w.source_job_id <> 0
+            AND w.start >= f.started_at - interval '10 seconds'
+            AND w.start < coalesce(f.ended_at, 'infinity')
         LIMIT 1
-    ) sends_id
-    WHERE o.left_over && tstzrange(started_at, ended_at)
+    ) id
+),
+after_others AS (
+    SELECT node_id, range_agg(left_over) AS left_over
+    FROM followers
+    WHERE job_id IN (
+        SELECT job_id FROM jobs_with_ids
+        UNION SELECT job_id FROM followers JOIN nodes_with_ids USING (node_id)
+    )
     GROUP BY node_id
 )
 SELECT i.id AS nid_id, i.unknown, i.unverifiable, n.since, n.jobs, n.job_ids, n.uids, n.shared,
