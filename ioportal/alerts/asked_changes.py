@@ -55,7 +55,8 @@ def request(load: Load) -> str:
     """Return what the owner of the jobs is asked to do.
 
     A slower job, if one alone does more than `HARM_SHARE` of the server's work or of its capacity;
-    else fewer jobs at a time, if they did more together; else a measure beyond the threshold.
+    else fewer jobs at a time, if they did more together; else what solves it: requests over a
+    longer time, or a measure beyond the threshold.
     """
     share = min(load.share or 0, 1)
     if share < _NOTABLE:
@@ -63,7 +64,9 @@ def request(load: Load) -> str:
     parallel = int(HARM_SHARE / share)
     if not parallel or _exceeded_rate(load):
         return _slow_down(load, share)
-    return _run_fewer(load, parallel) if parallel < load.at_once else _improve(load)
+    if parallel < load.at_once:
+        return _run_fewer(load, parallel)
+    return _spread(load, share) if load.goal else _improve(load)
 
 
 def _run_fewer(load: Load, parallel: int) -> str:
@@ -122,6 +125,14 @@ def _harmless_rate(load: Load) -> float | None:
     None: unknown. A share of the work depends on the load of others, so no limit follows from it.
     """
     return coarse(HARM_SHARE * load.capacity) if load.capacity else None
+
+
+def _spread(load: Load, share: float) -> str:
+    these, it = ("this job", "It") if load.is_of_one_job else ("these jobs", "One of them alone")
+    return (
+        f"Please spread the requests of {these} over a longer time. {it} did {percent(share, 0)}% "
+        f"of the server's work while others waited, and other load the rest. {_goal(load)}"
+    )
 
 
 def _improve(load: Load) -> str:

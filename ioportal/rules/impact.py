@@ -32,7 +32,7 @@ def _check(jobs: pl.DataFrame, thresholds: Thresholds) -> pl.DataFrame:
 
 IMPACT = Rule(
     code="impact",
-    version=6,
+    version=7,
     title="Slows down other jobs",
     meaning=(
         "While the job kept a metadata server busy, RPCs of other users took much longer than "
@@ -79,6 +79,7 @@ IMPACT = Rule(
         },
     ),
     abuse_times=30,
+    abuse_share="impact_share",
     units={"impact_share": Unit.SHARE, "impact_is_estimated": Unit.YES_NO},
     caveat=(
         "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "

@@ -92,8 +92,8 @@ class Rule:
     """A check of one kind of subject, with its thresholds and texts.
 
     `measure` is the main number: it has a threshold of the same name and is charted against it. A
-    finding of `abuse_times` that threshold is abuse once it has lasted. All other thresholds must
-    be exceeded too. Unknown figures never exceed a threshold.
+    finding of `abuse_times` that threshold is abuse once it has lasted, unless `abuse_share` is
+    small. All other thresholds must be exceeded too. Unknown figures never exceed a threshold.
     """
 
     code: str  # stored in flags: never renamed
@@ -109,6 +109,7 @@ class Rule:
     check: Check
     example: Example
     abuse_times: float | None = None
+    abuse_share: str = ""  # a number that is at least `HARM_SHARE` in abuse
     # Findings on harmless subjects, or on subjects that a rule about impact flags, are notices.
     needs_harm: bool = False
     adds_up: bool = False  # over jobs: the measure is a total of the run
@@ -148,6 +149,7 @@ class Rule:
         value: float,
         thresholds: Thresholds,
         *,
+        share: float | None = None,
         harm_s: float | None = None,
         harm_is_flagged: bool = False,
         has_lasted: bool = False,
@@ -157,6 +159,7 @@ class Rule:
         Args:
             value: value of the measure.
             thresholds: thresholds of the evaluation.
+            share: value of `abuse_share`; None: the rule has none, or it is unknown.
             harm_s: extra wait of others because of the subject, at least; None: unknown, and
                 abuse needs harm that is known.
             harm_is_flagged: whether a rule about impact flags the subject.
@@ -168,7 +171,8 @@ class Rule:
         if not self.abuse_times or (self.needs_harm and harm_s is None):
             return self.severity
         times = self.abuse_times if has_lasted else ABUSE_AT_ONCE * self.abuse_times
-        is_abuse = value >= thresholds[self.measure] * times
+        is_small = share is not None and share < HARM_SHARE
+        is_abuse = value >= thresholds[self.measure] * times and not is_small
         return Severity.ABUSE if is_abuse else self.severity
 
 

@@ -2,7 +2,7 @@
 
 from ioportal.core.units import Source, Unit
 from ioportal.rules import RULES, examples
-from ioportal.rules.rule import Rule, Subject, Threshold
+from ioportal.rules.rule import HARM_SHARE, Rule, Subject, Threshold
 
 _HEAD = """# Rules
 
@@ -96,8 +96,9 @@ def _row(name: str, threshold: Threshold) -> str:
 
 
 def _section(rule: Rule) -> str:
+    share = f", with an `{rule.abuse_share}` of {HARM_SHARE:.0%} or more" if rule.abuse_share else ""
     abuse = (
-        f" Abuse from {rule.abuse_times:g} times the threshold of `{rule.measure}`."
+        f" Abuse from {rule.abuse_times:g} times the threshold of `{rule.measure}`{share}."
         if rule.abuse_times
         else ""
     )

@@ -99,6 +99,20 @@ GOAL = "the extra wait of other users is below {} in every five minutes"
             id="few enough at once",
         ),
         pytest.param(
+            Load(
+                **WAIT,
+                is_of_one_job=True,
+                share=0.12,
+                rate=600,
+                capacity=5_000,
+                goal="others wait below {}",
+            ),
+            "Please spread the requests of this job over a longer time. It did 12% of the server's "
+            "work while others waited, and other load the rest. Solved when others wait below "
+            "10 s.",
+            id="one of many that did more together, below the harmless rate",
+        ),
+        pytest.param(
             Load("Opens without a close", "9,000 operations", "1,000 operations", is_of_job=False),
             "Please reduce opens without a close from 9,000 to below 1,000 operations.",
             id="nobody waited, and all jobs together exceed the threshold",

@@ -143,6 +143,17 @@ def test_findings_are_notices_without_harm(code, harm_s, severity):
     assert rule.severity_at(value, rule.defaults, harm_s=harm_s, has_lasted=True) is severity
 
 
+@pytest.mark.parametrize(
+    ("share", "severity"), [(0.19, Severity.WARNING), (0.2, Severity.ABUSE), (None, Severity.ABUSE)]
+)
+def test_a_small_part_of_a_crowd_is_no_abuse(share, severity):
+    rule = BY_CODE["impact"]
+    value = rule.abuse_times * rule.defaults[rule.measure]
+    harm = {"harm_s": 600.0, "has_lasted": True}
+
+    assert rule.severity_at(value, rule.defaults, share=share, **harm) is severity
+
+
 def test_findings_about_load_are_notices_where_the_impact_is_flagged():
     rule = BY_CODE["metadata-rate"]
     harm = {"harm_s": 500.0, "harm_is_flagged": True}

@@ -334,6 +334,7 @@ def _set_severity(rule: Rule, flag: Flag, finding: _Finding) -> bool:
     severity = rule.severity_at(
         flag.value,
         flag.thresholds,
+        share=flag.numbers.get(rule.abuse_share),
         harm_s=finding.harm_s,
         harm_is_flagged=finding.harm_is_flagged,
         has_lasted=has_lasted,
