@@ -42,11 +42,14 @@ _ROWS = sql.SQL("""
 SELECT start, service_id, opcode, count, timed, service_us_sum, total_us_sum FROM {table}
 WHERE server_id = %(server)s AND start >= {start} AND start < {end}
 """)
-# RPCs without a baseline count with their service time.
+# The work of RPCs without a baseline: see `load.analysis.waiting.work_us`.
 _WINDOWS = sql.SQL("""
 SELECT date_bin(%(width)s, start, %(start)s) AS start, sum(count)::float8 AS requests,
-    sum(coalesce(count * baseline_us, count * service_us_sum / nullif(timed, 0), 0))::float8
-        AS work_us,
+    (coalesce(sum(count * baseline_us), 0) + coalesce(
+        sum(count * service_us_sum / nullif(timed, 0)) FILTER (WHERE baseline_us IS NULL)
+        / greatest(1, sum(service_us_sum) FILTER (WHERE baseline_us > 0)
+            / nullif(sum(timed * baseline_us), 0)), 0
+    ))::float8 AS work_us,
     coalesce(sum(total_us_sum) FILTER (WHERE baseline_us > 0), 0)::float8 AS took_us,
     coalesce(sum(timed * baseline_us), 0)::float8 AS usual_us,
     coalesce(sum(total_us_sum) FILTER (WHERE is_free), 0)::float8 AS free_took_us,

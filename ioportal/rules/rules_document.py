@@ -96,7 +96,8 @@ def _row(name: str, threshold: Threshold) -> str:
 
 
 def _section(rule: Rule) -> str:
-    share = f", with an `{rule.abuse_share}` of {HARM_SHARE:.0%} or more" if rule.abuse_share else ""
+    name = rule.abuse_share
+    share = f", with an `{name}` of {HARM_SHARE:.0%} or more" if name else ""
     abuse = (
         f" Abuse from {rule.abuse_times:g} times the threshold of `{rule.measure}`{share}."
         if rule.abuse_times

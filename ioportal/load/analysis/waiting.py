@@ -194,11 +194,27 @@ def latency(windows: pl.DataFrame, baseline: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def work_us(requests: str, service_us: str) -> pl.Expr:
+    """Return the work of requests on an idle server, for rows with baseline_us, server and start.
+
+    It is their baseline. Where that is unknown, it is their service time, divided by how much
+    longer than usual the server serves other requests at the time.
+
+    Args:
+        requests: column of the number of requests.
+        service_us: column of their service time.
+    """
+    usual_us = pl.col(requests) * pl.col("baseline_us")
+    at_once = ["server", "start"]
+    served_us = pl.when(usual_us.is_not_null()).then(service_us).sum().over(at_once)
+    slowness = (served_us / usual_us.sum().over(at_once)).fill_nan(1).clip(lower_bound=1)
+    return pl.coalesce(usual_us, pl.col(service_us) / slowness)
+
+
 def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame) -> pl.DataFrame:
     """Return work, times and groups of each principal in each window and service.
 
-    Work is the usual time of the RPCs, because the service time of an RPC includes the time for
-    which it is blocked on locks. RPCs without a baseline count with their service time.
+    The service time of an RPC includes the time for which it is blocked on locks.
     """
     usual_us = pl.col("timed") * pl.col("baseline_us")
     is_known = pl.col("baseline_us").is_not_null()
@@ -208,7 +224,7 @@ def _loads(windows: pl.DataFrame, baseline: pl.DataFrame, members: pl.DataFrame)
         .with_columns(
             usual_us=usual_us.fill_null(0),
             took_us=pl.when(is_known).then(pl.col("total_us_sum").cast(pl.Float64)).otherwise(0),
-            work_us=usual_us.fill_null(pl.col("service_us_sum")),
+            work_us=work_us("timed", "service_us_sum"),
         )
         .group_by(*_MOMENT, "principal")
         .agg(pl.sum("timed", "service_us_sum", "work_us", "took_us", "usual_us"))

@@ -14,6 +14,7 @@ from collectors.tables import UTC_US
 from ioportal.load import baselines
 from ioportal.load.analysis.replay.demand import REQUESTS, Demand
 from ioportal.load.analysis.replay.server import plateau
+from ioportal.load.analysis.waiting import work_us
 from ioportal.load.impact import principal_windows
 from ioportal.telemetry.copy import read_frame
 
@@ -118,22 +119,15 @@ def requests(rows: pl.DataFrame, usual: pl.DataFrame, users: Collection[str]) ->
 
 
 def with_work(rows: pl.DataFrame, usual: pl.DataFrame) -> pl.DataFrame:
-    """Add the column work_us: the work of requests on an idle server.
-
-    It is their baseline. Where that is unknown, it is their service time, divided by how much
-    longer than usual the server serves other requests at the time.
+    """Add the column work_us: see `load.analysis.waiting.work_us`.
 
     Args:
         rows: columns start, server, service, opcode, requests and service_us.
         usual: columns of `load.analysis.waiting.BASELINES`.
     """
     known = usual.filter(pl.col("baseline_us") > 0)
-    usual_us = pl.col("requests") * pl.col("baseline_us")
-    at_once = ["server", "start"]
-    served_us = pl.when(usual_us.is_not_null()).then("service_us").sum().over(at_once)
-    slowness = (served_us / usual_us.sum().over(at_once)).fill_nan(1).clip(lower_bound=1)
     return rows.join(known, on=["server", "service", "opcode"], how="left").with_columns(
-        work_us=pl.coalesce(usual_us, pl.col("service_us") / slowness)
+        work_us=work_us("requests", "service_us")
     )
 
 
