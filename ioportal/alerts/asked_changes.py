@@ -93,14 +93,14 @@ def _slow_down(load: Load, share: float) -> str:
         while_s = f" a second (in the {load.sent_s:,} s in which they arrived)"
         sent = while_s if load.sent_s else ""
         change = (
-            f"reduce {each} {load.counted} from {load.rate:,.0f}{sent} to below "
+            f"reduce {each} {load.counted} from {coarse(load.rate):,.0f}{sent} to below "
             f"{limit:,.0f} a second. That is {_TARGET} of what the server can do ({capacity}) and "
             "leaves the rest to others."
         )
     else:
         alone = "it" if load.is_of_one_job else "one of them alone"
         slower = "it" if load.is_of_one_job else "each of them"
-        rate = f" with {load.rate:,.0f} {load.counted} a second" if load.rate else ""
+        rate = f" with {coarse(load.rate):,.0f} {load.counted} a second" if load.rate else ""
         change = (
             f"make {slower} slower: {alone} did {percent(share, 0)}% of the server's work{rate}. "
             f"Below {_TARGET}, the rest is left to others."

@@ -69,12 +69,13 @@ def timed_until() -> dict[int, datetime]:
 def record_evaluated() -> None:
     """Store up to when impact is computed; only the evaluation stage calls it, behind its lock."""
     ends = timed_until()
-    before, until = evaluated_until(ends), _computed_until(ends)
+    until = _computed_until(ends)
+    before = dict(EvaluatedServer.objects.values_list("server", "until"))
     EvaluatedServer.objects.bulk_create(
         [
             EvaluatedServer(server_id=server, until=end)
             for server, end in until.items()
-            if end > before[server]
+            if end > before.get(server, _NEVER)
         ],
         update_conflicts=True,
         unique_fields=["server"],
@@ -90,7 +91,7 @@ def evaluated_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:
     """
     known = EvaluatedServer.objects.filter(server__in=ends)
     evaluated = dict(known.values_list("server", "until"))
-    return {server: min(evaluated.get(server, end - _RECENT), end) for server, end in ends.items()}
+    return {server: min(evaluated.get(server, end), end) for server, end in ends.items()}
 
 
 def _computed_until(ends: Mapping[int, datetime]) -> dict[int, datetime]:

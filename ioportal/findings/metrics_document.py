@@ -287,7 +287,8 @@ sends 37 a second for 20 s, and Bob's sends 3 a second. For 44 s, requests queue
   another owner's job holds in the minute before or after the job, that forwards the I/O of others,
   or that is unknown, unless the id has the owner's user id or, in
   estimates, the job's other nodes sent as many. They cause no impact of the job or its groups,
-  because others can send them. Estimates count so at most what the server's capacity allows in the
+  because others can send them. Where they wait, their job's user is one of the users who waited.
+  Estimates count so at most what the server's capacity allows in the
   seconds in which others' jobs share a node.
 - *Wait above usual* is another figure: time of requests beyond the usual time, from any cause.
 
@@ -352,7 +353,8 @@ than the waiting, because a queue may need more than one group.
 
 ### One queue by hand
 
-The CSV of a queue's page has a row for each second. Work is in seconds of an idle server.
+The CSV of a queue's page has a row for each second until the replay of the queue has drained, some
+seconds after its end. Work is in seconds of an idle server.
 
 The work of held requests (step 3) is in the second to which it moved. Numbers of requests, and the
 chart of work, are of their arrival.
@@ -445,8 +447,8 @@ sentences. They are about the worst queue of the (worst) flag's job, host or gro
 - *other users*: the number of those whose requests waited, see *Visibility* above.
 - *impact*, with two significant digits, and its interval: from impact / factor to impact x factor,
   or to what the requests of these users waited above usual, if that is less and their number is
-  shown. The factor is {PRECISION:g}; of estimates, {ESTIMATE_PRECISION:g}. In simulated sets, whose
-  harm is known, 80 to 100 % of the measured values and 31 to 65 % of the estimated ones were within
+  shown. Its ends are rounded outward. The factor is {PRECISION:g}; of estimates,
+  {ESTIMATE_PRECISION:g}. In simulated sets, whose harm is known, 80 to 100 % of the measured values and 31 to 65 % of the estimated ones were within
   a factor of 2 (docs/performance.md, "Flag quality"). The interval of the server's capacity is
   narrower than such errors, so it is not used.
 - *not counted*: pings, requests of system daemons, and requests without a job id.

@@ -16,7 +16,7 @@ GOAL = "the extra wait of other users is below {} in every five minutes"
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950, capacity=5_210, goal=GOAL),
             "Please stop or throttle this job. Before you run it again, reduce its metadata "
-            "operations from 4,950 to below 1,000 a second. That is 20% of what the server can do "
+            "operations from 5,000 to below 1,000 a second. That is 20% of what the server can do "
             "(5,200 a second) and leaves the rest to others. Solved when the extra wait of other "
             "users is below 10 s in every five minutes.",
             id="one job alone does too much",
@@ -40,7 +40,7 @@ GOAL = "the extra wait of other users is below {} in every five minutes"
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.99, rate=4_950),
             "Please stop or throttle this job. Before you run it again, make it slower: it did 99% "
-            "of the server's work with 4,950 metadata operations a second. Below 20%, the rest is "
+            "of the server's work with 5,000 metadata operations a second. Below 20%, the rest is "
             "left to others. Target: extra wait below 10 s.",
             id="without a capacity, only what is known",
         ),
@@ -54,7 +54,7 @@ GOAL = "the extra wait of other users is below {} in every five minutes"
         pytest.param(
             Load(**WAIT, is_of_one_job=True, share=0.15, rate=1_450, capacity=5_000),
             "Please stop or throttle this job. Before you run it again, reduce its metadata "
-            "operations from 1,450 to below 1,000 a second. That is 20% of what the server can do "
+            "operations from 1,500 to below 1,000 a second. That is 20% of what the server can do "
             "(5,000 a second) and leaves the rest to others. Target: extra wait below 10 s.",
             id="one of many that did more together than the server can do",
         ),

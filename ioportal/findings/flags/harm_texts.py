@@ -88,6 +88,14 @@ class Harm:
         waited_s = self.waited_s if self.users else 0
         return 0 < waited_s < self.impact_s * self._precision
 
+    @property
+    def interval(self) -> str:
+        """The bounds in words."""
+        low, high = map(_outward, self.bounds, (floor, ceil))
+        estimated = "estimated, " if self.is_estimated else ""
+        most = ", and at most all they waited" if self._is_bounded else ""
+        return f"{estimated}{low} s to {high} s: within a factor of {self._precision:g}{most}"
+
     def in_words(self, subject: str, it: str) -> str:
         """Return the harm as sentences.
 
@@ -97,10 +105,6 @@ class Harm:
         """
         place = f"the metadata server {self.server.name}"
         during = f"in a queue of {place}" if self.address else f"while {place} was slow"
-        low, high = map(_outward, self.bounds, (floor, ceil))
-        interval_s = f"{'estimated, ' if self.is_estimated else ''}{low} s to {high} s"
-        if self._is_bounded:
-            interval_s += ": they waited no longer"
         about = total_waiting(coarse(self.impact_s))
         caused = (
             f"{work_share(self.share)}% of the work {during}, {interval_text(self.start, self.end)}"
@@ -113,7 +117,7 @@ class Harm:
             )
         else:
             effect = f"Without {it}, {whose} would have waited about {about} less"
-        effect += f": this is their extra wait ({interval_s})."
+        effect += f": this is their extra wait ({self.interval})."
         sentences = [f"{caused}, was from {subject}.", effect]
         if self.outside_s >= MIN_S:
             sentences.append(

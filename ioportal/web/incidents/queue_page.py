@@ -13,11 +13,13 @@ from ioportal.core.charts.palette import REST
 from ioportal.core.charts.timelines import Chart, Style
 from ioportal.core.time_ranges import TimeRange, moment
 from ioportal.core.timelines import Steps
+from ioportal.findings.flags.harm_texts import Harm
 from ioportal.jobs.analysis.anonymity import coarse, coarsened, hidden_sums
 from ioportal.load.analysis.replay import harm
 from ioportal.load.analysis.replay.impact import DEFINITION
 from ioportal.load.analysis.replay.seconds import SECONDS
 from ioportal.load.impact import queue_links, queue_users, replays
+from ioportal.load.impact.episodes import interval_text
 from ioportal.load.step_charts import StepsChart
 from ioportal.web.incidents import queue_rows
 from ioportal.web.incidents.impact_analysis import default_range, selected_range
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _MEASURED, _WITH, _WITHOUT = "measured", "with", "without"
 _GROUP, _OTHERS, _CAPACITY = "group", "others", "capacity"
+_NOT_SEEN = "None of your jobs slowed down others in this queue."
 _OWN = ("group_work_s", "group_requests", "capacity_s")  # columns without figures of others
 _TOKENS = {
     _MEASURED: "--series-3",
@@ -48,6 +51,10 @@ _TOKENS = {
 
 def _tokens(kinds: list[str]) -> dict[str, str]:
     return {kind: _TOKENS[kind] for kind in kinds}
+
+
+class NoQueue(Http404):
+    """There is no queue to show; the message says why."""
 
 
 class QueuePage:
@@ -65,30 +72,33 @@ class QueuePage:
 
         Raises:
             ValidationError: the range or the time is invalid.
-            Http404: there is no such queue, or it has no group that the user may see.
+            NoQueue: there is no such queue, or it has no group that the user may see.
         """
         self.server = server
         self.filesystem = server.filesystem
         self._user = user
         default = default_range(self.filesystem)
         if default is None:
-            raise Http404(f"No traces of {server.name}.")
+            raise NoQueue(f"{server.name} was not traced.")
         self.window = selected_range(query, default)
         text, kind, key = (query.get(name, "") for name in ("at", "kind", "key"))
         at = moment(text) if text else None
         group = (kind, key) if kind and key else None
         if group and not queue_rows.may_see(group, user):  # before anything is computed
-            raise Http404("No visible group of jobs had impact in this queue.")
+            raise NoQueue(_NOT_SEEN)
         found = queue_links.find(server, self.window, group, at)
         if found is None:
-            raise Http404(
-                f"No queue of {server.name} with a group at this time, or its seconds have expired."
+            whose = "This group did not slow" if group else "No group slowed"
+            during = interval_text(self.window.start, self.window.end)
+            raise NoQueue(
+                f"{whose} down others in a queue of {server.name}, {during}, or the seconds of the "
+                "queue have expired."
             )
         self.queue: Queue = found
         # Users see the outermost of their groups, whichever is asked for.
         shown = [row for row in self.rows if not user.is_staff or group in {None, row.key}]
         if not shown:
-            raise Http404("No visible group of jobs had impact in this queue.")
+            raise NoQueue(_NOT_SEEN)
         self.row = shown[0]
 
     @cached_property
@@ -144,6 +154,23 @@ class QueuePage:
     def source(self) -> str:
         """How impact was computed, as in flags."""
         return "measured" if self.queue.is_traced else "estimated"
+
+    @cached_property
+    def interval(self) -> str:
+        """The interval of the impact, as in flags."""
+        row = self.row
+        return Harm(
+            self.server,
+            row.start,
+            row.end,
+            row.share or 0,
+            row.impact_s or 0,
+            row.outside_s or 0,
+            self._selected.users_waited_s,
+            row.impact_s or 0,
+            is_estimated=not self.queue.is_traced,
+            users=self.waiting_users,
+        ).interval
 
     @cached_property
     def is_open(self) -> bool:

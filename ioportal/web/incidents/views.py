@@ -18,7 +18,7 @@ from ioportal.web.common.requests import parameter
 from ioportal.web.common.staff_only import staff_only
 from ioportal.web.incidents.forms import IncidentForm, ReportForm, SaveForm
 from ioportal.web.incidents.page import ImpactPage, IncidentListPage, IncidentPage
-from ioportal.web.incidents.queue_page import QueuePage
+from ioportal.web.incidents.queue_page import NoQueue, QueuePage
 
 if TYPE_CHECKING:
     from django.http import HttpResponseBase
@@ -123,6 +123,11 @@ def queue(request: UserRequest, server: str) -> HttpResponseBase:
         if exports.requested_format(request):
             return exports.invalid_query({"range": error.messages})
         raise Http404(" ".join(error.messages)) from error
+    except NoQueue as reason:
+        if exports.requested_format(request):
+            raise
+        context = {"section": "incidents", "server": where, "reason": str(reason)}
+        return render(request, "incidents/no_queue.html", context, status=404)
     if exports.requested_format(request):
         rows = page.export_rows()
         return exports.response(request, f"{server}-queue", page.about, page.columns, rows)
