@@ -87,6 +87,7 @@ class LoadOptions:
     register_targets: bool = False  # new ones, by their names
     columns: Sequence[str] | None = None  # of sacct output without a header
     repeats: RepeatedRecords = field(default_factory=RepeatedRecords)  # across the files
+    loaded: set[int] = field(default_factory=set)  # keys of the segments of the command so far
 
     def for_attempt(self) -> LoadOptions:
         """Return the same options without memory of records."""
@@ -173,16 +174,23 @@ def load_each(
     form: Format,
     attempt: Callable[[], LoaderFactory],
     on_progress: Callable[[Source, Account], None],
+    refused: list[str],
     *,
     replace: bool = False,
 ) -> Iterator[list[Loaded]]:
-    """Load files one by one, or several in one transaction if none is refused; see `load`."""
+    """Load files one by one, or several in one transaction if none is refused; see `load`.
+
+    The reasons of those that are refused are appended to `refused`.
+    """
     if len(files) > 1:
         with suppress(Refused, SourceUnavailable):  # perhaps because of one of them
             yield load(files, form, attempt, on_progress, replace=replace)
             return
     for file in files:
-        yield load([file], form, attempt, on_progress, replace=replace)
+        try:
+            yield load([file], form, attempt, on_progress, replace=replace)
+        except (Refused, SourceUnavailable) as error:
+            refused.append(str(error))
 
 
 def _load(

@@ -120,28 +120,49 @@ def test_statements_do_not_depend_on_the_number_of_files(site, logs, ingest, for
     assert statements("11", 3) == statements("12", 30)
 
 
-def test_files_before_a_refused_one_are_loaded(site, logs, call, queries):
-    clocks = ("12:00", "12:01", "12:02")
-    names = (TARGETS[0], "lake-MDT0009", TARGETS[0])
+def test_all_files_but_the_refused_ones_are_loaded(site, logs, call, queries):
+    clocks = ("12:00", "12:01", "12:02", "12:03")
+    names = (TARGETS[0], "lake-MDT0009", TARGETS[0], "lake-MDT0008")
     files = [
         logs(clock, job_stats(name, {"1": {"open": 1}}), read_at=at(clock))
         for clock, name in zip(clocks, names, strict=True)
     ]
 
-    with pytest.raises(CommandError, match=r"not registered.* Loaded before it: 1 of 3 files"):
+    with pytest.raises(CommandError) as refused:
         call("ingest", "job_stats", *files)
 
-    assert queries("SELECT count(*) FROM ingest_segment") == [(1,)]
+    unknown, unknown_too = str(refused.value).split("\n")
+    assert "lake-MDT0009" in unknown
+    assert "lake-MDT0008" in unknown_too
+    assert "Loaded: 2 of 4 files." in unknown_too
+    assert queries("SELECT count(*) FROM ingest_segment") == [(2,)]
 
 
-def test_two_reads_of_a_target_at_the_same_time_are_refused(site, logs, call, queries):
+@pytest.mark.parametrize("options", [(), ("--replace",)])
+def test_two_reads_of_a_target_at_the_same_time_are_refused(site, logs, call, queries, options):
     files = [
         logs(name, job_stats(TARGETS[0], {name: {"open": 1}}), read_at=at("12:00"))
         for name in ("1", "2")
     ]
 
-    with pytest.raises(CommandError, match=r"2 overlaps .*1 of target .*1 of 2 files"):
-        call("ingest", "job_stats", *files)
+    with pytest.raises(CommandError, match=r"2 and .*1 are reads of target .*1 of 2 files"):
+        call("ingest", "job_stats", *files, *options)
+
+    assert queries("SELECT right(name, 2) FROM ingest_segment") == [("/1",)]
+
+
+def test_a_read_replaces_one_that_was_loaded_before(site, logs, call, queries):
+    files = [
+        logs(name, job_stats(TARGETS[0], {name: {"open": 1}}), read_at=at("12:00"))
+        for name in ("1", "2")
+    ]
+    call("ingest", "job_stats", files[0])
+
+    with pytest.raises(CommandError, match="To replace the stored one, use --replace"):
+        call("ingest", "job_stats", files[1])
+    call("ingest", "job_stats", files[1], "--replace")
+
+    assert queries("SELECT right(name, 2) FROM ingest_segment") == [("/2",)]
 
 
 def test_a_file_that_is_given_twice_is_loaded_once(site, logs, ingest, queries):

@@ -309,7 +309,7 @@ def test_the_target_option_names_the_target_of_a_dump(read, windows):
 def test_a_second_read_at_the_same_time_is_refused(read, windows):
     read("12:00", job_stats(MDT, {"77": {"open": 10}}))
 
-    with pytest.raises(Exception, match=r"overlaps .*job_stats-12:00 of target lake-MDT0000"):
+    with pytest.raises(Exception, match="reads of target lake-MDT0000 at the same time"):
         read("12:00", job_stats(MDT, {"77": {"open": 11}}))
 
     assert windows() == [("12:00", "12:00", 10, TOTAL)]

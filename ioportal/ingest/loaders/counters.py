@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ioportal.ingest.loading import Origin
 
 _MOST_LISTED = 10_000  # targets in a file
-_ROWS_TOGETHER = 500_000  # in memory
+_ROWS_TOGETHER = 10_000  # of a file in memory; a group has a hundred files
 
 
 class _ReadLoader(Loader):
@@ -168,10 +168,7 @@ class _ReadLoader(Loader):
             for target in loader.targets:
                 twin = by_target[target.pk].setdefault(loader.read_at, loader)
                 if twin is not loader:
-                    raise Refused(
-                        f"{loader.segment.name} and {twin.segment.name} are reads of target "
-                        f"{target} at the same time. Nothing was loaded."
-                    )
+                    raise loader.twin(twin.segment, target)
         times = [loader.read_at for loader in loaders]
         polled = Q(start__lt=max(times), end__gt=F("start"))  # by an agent
         covered = Coverage.objects.filter(
@@ -192,10 +189,21 @@ class _ReadLoader(Loader):
         other = Segment.objects.filter(pk=earlier.segment_id).first()
         if other is None:
             return  # already deleted for another of its targets
-        if not self.options.replace or earlier.end > earlier.start:
-            target = Target.objects.get(pk=earlier.source_id)
+        target = Target.objects.get(pk=earlier.source_id)
+        if earlier.end > earlier.start or other.is_batch:
             raise overlap(self.segment, other, f"target {target}")
+        if not self.options.replace or other.pk in self.options.loaded:
+            raise self.twin(other, target)
         discard(other)
+
+    def twin(self, other: Segment, target: Target) -> Refused:
+        """Return the refusal of a second read of a target at the same time."""
+        stored = other.pk and other.pk not in self.options.loaded
+        remedy = " To replace the stored one, use --replace." if stored else ""
+        return Refused(
+            f"{self.segment.name} and {other.name} are reads of target {target} at the same time, "
+            f"{self.read_at:%Y-%m-%d %H:%M:%S} UTC. Nothing was loaded.{remedy}"
+        )
 
 
 class JobStatsLoader(_ReadLoader):

@@ -51,6 +51,7 @@ _FORMATS = [form.name for form in FORMATS if form.table in FILE_LOADERS]
 # Files repeat records, or are of one run.
 _LOADED_TOGETHER = (tables.RPC_WINDOWS, tables.REQUEST_WINDOWS, tables.SYSTEM_CALLS)
 _GROUP, _GROUP_BYTES = 100, 16 << 20  # reads of counters in one transaction
+_LISTED = 10  # refused files
 _TIME = "%Y-%m-%d %H:%M:%S"
 _DOUBTFUL = timedelta(hours=1)  # between a read and the latest change of its counters
 _Model = TypeVar("_Model", bound=Model)
@@ -128,14 +129,15 @@ class Command(commands.Command):
         begun = time.monotonic()
         names_before = _target_names() if options["register_targets"] else frozenset()
         loaded: list[Loaded] = []
-        failure = None
+        refused: list[str] = []
         try:
-            for group in self._load(options):
+            for group in self._load(options, refused):
                 loaded += group
         except (Refused, SourceUnavailable, Overload) as error:
-            failure = error
+            refused.append(str(error))
+        failure = _failure(refused)
         if failure and not loaded:
-            raise CommandError(str(failure)) from failure
+            raise CommandError(failure)
         drain(attribution_stage.attribute_pending)
         wake(ROLL_UP)
         account = SegmentAccount.for_segments({file.segment for file in loaded})
@@ -156,11 +158,10 @@ class Command(commands.Command):
             report.append(_report(loaded, account, round(time.monotonic() - begun, 3)))
             self.stdout.write("\n".join(report))
         if failure:
-            raise CommandError(
-                f"{failure} Loaded before it: {len(loaded)} of {len(options['files'])} files."
-            ) from failure
+            files = len(options["files"])
+            raise CommandError(f"{failure} Loaded: {len(loaded):,} of {files:,} files.")
 
-    def _load(self, options: dict[str, Any]) -> Iterator[list[Loaded]]:
+    def _load(self, options: dict[str, Any], refused: list[str]) -> Iterator[list[Loaded]]:
         """Load all files together where they repeat records, otherwise in groups."""
         form = BY_NAME[options["format"]]
         for name in get_args(Option):
@@ -195,7 +196,18 @@ class Command(commands.Command):
             yield load(texts, form, attempt, progress, replace=shared.replace)
             return
         for group in _groups(texts) if _is_read(form) else ([text] for text in texts):
-            yield from load_each(group, form, attempt, progress, replace=shared.replace)
+            for loaded in load_each(
+                group, form, attempt, progress, refused, replace=shared.replace
+            ):
+                shared.loaded.update(file.segment.pk for file in loaded)
+                yield loaded
+
+
+def _failure(refused: list[str]) -> str:
+    """Return the reasons of refused files, "" without any."""
+    more = len(refused) - _LISTED
+    others = [f"{more:,} more files were refused."] if more > 0 else []
+    return "\n".join([*refused[:_LISTED], *others])
 
 
 def _groups(reads: list[InputFile]) -> Iterator[list[InputFile]]:
@@ -384,7 +396,8 @@ def _report(loaded: list[Loaded], account: SegmentAccount, seconds: float) -> st
     accounting = ", ".join(names(tables.JOBS))
     lines += [
         f"{_names(segments)}: {' and '.join(clusters)} had no job around "
-        f"{segments[0].start:{_TIME}} to {segments[-1].end:{_TIME}} UTC. Load the accounting of "
+        f"{min(each.start for each in segments if each.start):{_TIME}} to "
+        f"{max(each.end for each in segments if each.end):{_TIME}} UTC. Load the accounting of "
         f"this time ({accounting}): the operations are then attributed."
         for clusters, segments in without_jobs([file.segment for file in loaded]).items()
     ]
