@@ -139,6 +139,13 @@ class QueuePage:
         return self.requests / self.sent_s
 
     @property
+    def own_waiting(self) -> float:
+        """The part of all waiting in the queue that is of the group's own requests."""
+        is_own = pl.col("principal").is_in(self._selected.members)
+        parts = self.queue.parts
+        return float(parts.filter(is_own)["waited_s"].sum() / parts["waited_s"].sum())
+
+    @property
     def alone(self) -> bool:
         """Whether impact is what the group alone adds, because others block the server, too."""
         return self._selected.alone
