@@ -142,8 +142,11 @@ class QueuePage:
     def own_waiting(self) -> float:
         """The part of all waiting in the queue that is of the group's own requests."""
         is_own = pl.col("principal").is_in(self._selected.members)
-        parts = self.queue.parts
-        return float(parts.filter(is_own)["waited_s"].sum() / parts["waited_s"].sum())
+        waited_s = self.queue.parts.select(
+            own=pl.col("waited_s").filter(is_own).sum(), total=pl.sum("waited_s")
+        )
+        own_s, total_s = waited_s.row(0)
+        return float(own_s / total_s)
 
     @property
     def alone(self) -> bool:
