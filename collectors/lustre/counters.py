@@ -29,8 +29,8 @@ _SECOND_US = 1_000_000
 # Range of a wall clock: 2001 to 2106. An uptime clock reaches it after 31 years.
 _WALL_US = (1_000_000_000 * _SECOND_US, 2**32 * _SECOND_US)
 # Plausible maxima; sums over many jobs and targets still fit 64 bits.
-_SAMPLES = 2**53 - 1  # a million operations a second for 285 years
-_SUM = 2**60 - 1  # bytes, or microseconds
+LARGEST_SAMPLES = 2**53 - 1  # a million operations a second for 285 years
+LARGEST_SUM = 2**60 - 1  # bytes, or microseconds
 _UNKNOWN_NAME_CHARACTERS = 40
 
 
@@ -67,8 +67,8 @@ def sift_readings(readings: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """
     known = pl.col("name").is_in(COUNTED)
     samples, total = (pl.col(c).cast(pl.Int64, strict=False) for c in ("samples", "sum"))
-    too_big = ~(samples <= _SAMPLES).fill_null(value=False) | (
-        pl.col("sum").is_not_null() & ~(total <= _SUM).fill_null(value=False)
+    too_big = ~(samples <= LARGEST_SAMPLES).fill_null(value=False) | (
+        pl.col("sum").is_not_null() & ~(total <= LARGEST_SUM).fill_null(value=False)
     )
     checked = readings.filter(known | (samples != 0).fill_null(value=True)).with_columns(
         samples=samples,
@@ -94,13 +94,18 @@ def clocks(rows: pl.DataFrame, moments: pl.DataFrame) -> pl.DataFrame:
     A time is null if it is not on the wall clock (Lustre 2.15.0 and 2.15.1 print uptime, and
     vendors mix both). Both are null if elapsed_time is not the difference between them.
     """
+    return trusted_clocks(_joined(rows, moments, "us", MOMENTS).lazy()).collect()
+
+
+def trusted_clocks(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Replace the columns `MOMENTS` (Int64, microseconds) by the times of `clocks`."""
     snapshot, start, elapsed = (pl.col(name) for name in MOMENTS)
     agree = ((snapshot - start - elapsed).abs() <= _SECOND_US).fill_null(value=True)
 
     def trusted(moment: pl.Expr) -> pl.Expr:
         return pl.when(agree & moment.is_between(*_WALL_US)).then(moment).cast(UTC_US)
 
-    return _joined(rows, moments, "us", MOMENTS).select(
+    return rows.select(
         pl.exclude(MOMENTS),
         snapshot_at=trusted(snapshot),
         entry_started_at=trusted(start),

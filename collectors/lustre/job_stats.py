@@ -5,19 +5,26 @@ Source: docs/formats.md, "job_stats"; lustre/obdclass/lprocfs_jobstats.c.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Self
 
+import numpy as np
 import polars as pl
 
 from collectors.format import Format
 from collectors.lustre.counters import (
+    MOMENTS,
     assembled,
     clocks,
     moments,
     sift_moments,
     sift_readings,
     totals,
+    trusted_clocks,
 )
 from collectors.lustre.params import (
     NO_BLOCK,
@@ -28,9 +35,9 @@ from collectors.lustre.params import (
     repeated,
     whole_blocks,
 )
-from collectors.parsed import Parsed
+from collectors.parsed import Account, Parsed
 from collectors.source import Chunk, Source
-from collectors.tables import JOB_COUNTERS, JOB_DELTAS
+from collectors.tables import COUNTERS, JOB_COUNTERS, JOB_DELTAS, REJECTS
 
 NOT_JOB_STATS = "not a job_stats line"
 CUT = "truncated before the closing brace"
@@ -55,6 +62,7 @@ _PARAMETER = parameter_of("mdt|obdfilter", "job_stats")
 _TITLE = _spaced(rf"(?:{_PARAMETER}(?:job_stats:)?|^job_stats:) $")
 _HEADER = _spaced(r"^job_stats: $")
 _NAMED_HEADER = _spaced(r"=job_stats: $")
+_TITLE_PARTS = re.compile(_spaced(f"({_PARAMETER})?(job_stats:)? "))
 _JOB_ID = _spaced(r'^-[ \t]+job_id : (?:"(.*)"|(.*?)) $')
 _MOMENT = _spaced(
     r"^ (?<name>snapshot_time|start_time|elapsed_time) : (?<seconds>[0-9]{1,12})"
@@ -114,6 +122,65 @@ def parse(source: Source) -> Iterator[Parsed]:
 
 
 def _read(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
+    return _read_plain(chunk, state) or _read_any(chunk, state)
+
+
+@cache
+def _plain_path() -> ModuleType | None:
+    """Return the compiled path where numba is installed and may cache machine code on disk.
+
+    Its import takes half a second, and its first use on a host ten.
+    """
+    with suppress(ImportError, RuntimeError):
+        return import_module("collectors.lustre.job_stats_plain")
+    return None
+
+
+def _read_plain(chunk: Chunk, state: _State) -> tuple[Parsed, _State] | None:
+    """Read a chunk of plain lines; None for others."""
+    path = _plain_path()
+    plain = path and state.headers <= 1 and path.read(chunk.text)
+    if not plain:
+        return None
+    target, headers = state.target, state.headers
+    targets, first_entries = [target], [0]
+    for start, end, entry in plain.titles:
+        title = _TITLE_PARTS.fullmatch(chunk.text[start:end].decode())
+        parameter, name, header = title.groups() if title else (None, None, None)
+        if parameter:
+            target, headers = str(name), 0
+        headers += header is not None
+        if not (parameter or header) or headers > 1:
+            return None
+        targets.append(target)
+        first_entries.append(entry)
+    title_of_entry = np.searchsorted(first_entries, range(len(plain.values)), side="right") - 1
+    lines = plain.entry_lines + chunk.first_line
+    values = pl.LazyFrame({"values": plain.values}).select(
+        pl.col("values").arr.to_struct([*MOMENTS, *COUNTERS])
+    )
+    entries = pl.concat(
+        [
+            pl.LazyFrame({"line": lines, "target": pl.Series(targets).gather(title_of_entry)}),
+            pl.scan_lines(b"\n" + plain.jobs, name="job").slice(1),
+            values.unnest("values").select(pl.when(pl.all() >= 0).then(pl.all())),
+        ],
+        how="horizontal",
+    )
+    table = trusted_clocks(entries).select(*JOB_COUNTERS.columns).collect()
+    keys = table.select("target", "job")
+    recent = pl.concat([state.recent, keys])
+    if recent.is_duplicated().any():
+        return None
+    if plain.accepted:
+        recent = recent.tail(REMEMBERED_ENTRIES)
+        state = _State(inside=True, target=target, headers=headers, recent=recent)
+    account = Account(plain.lines, plain.accepted, irrelevant=plain.lines - plain.accepted)
+    observed = frozenset(targets if 0 in title_of_entry[:1] else targets[1:])
+    return Parsed(table, REJECTS.empty(), account, observed), state
+
+
+def _read_any(chunk: Chunk, state: _State) -> tuple[Parsed, _State]:
     lines = numbered_lines(chunk)
     marks = _marks(lines, state, unterminated=chunk.first_line + chunk.text.count(b"\n"))
     entries = marks.filter(pl.col("row").is_not_null())
