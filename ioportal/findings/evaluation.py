@@ -187,7 +187,7 @@ def by_thresholds(
 # Claims all pending rows of a job together: changed windows, statistics and impact.
 _CLAIM = """
 WITH claimed AS (
-    DELETE FROM jobs_dirtyevidence WHERE job_id = ANY(%s) RETURNING job_id, since
+    DELETE FROM jobs_dirtyevidence WHERE job_id = ANY(%s::bigint[]) RETURNING job_id, since
 )
 SELECT job_id, min(since) FROM claimed GROUP BY 1
 """
