@@ -130,7 +130,7 @@ setup-test:
 	@$(PYTHON) -m scripts.bootstrap dev chromium libatomic.so.1 nginx
 
 setup-bench:
-	@$(PYTHON) -m scripts.bootstrap dev mawk  # with numba
+	@$(PYTHON) -m scripts.bootstrap dev mawk
 
 staticfiles/staticfiles.json: requirements/base.txt $(shell find static -type f)
 	@echo "==> Collecting and compressing the static files"
