@@ -31,6 +31,7 @@ _WALL_US = (1_000_000_000 * _SECOND_US, 2**32 * _SECOND_US)
 # Plausible maxima; sums over many jobs and targets still fit 64 bits.
 LARGEST_SAMPLES = 2**53 - 1  # a million operations a second for 285 years
 LARGEST_SUM = 2**60 - 1  # bytes, or microseconds
+JOB_CHARACTERS = 255  # Lustre prints 31, and four for each escaped one
 _UNKNOWN_NAME_CHARACTERS = 40
 
 

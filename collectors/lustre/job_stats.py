@@ -17,6 +17,7 @@ import polars as pl
 
 from collectors.format import Format
 from collectors.lustre.counters import (
+    JOB_CHARACTERS,
     MOMENTS,
     assembled,
     clocks,
@@ -48,7 +49,6 @@ SECOND_TARGET = (
 )
 SECOND_ENTRY = "second entry of the same target and job id"
 
-JOB_CHARACTERS = 255  # Lustre prints 31, and four for each escaped one
 REMEMBERED_ENTRIES = 1_000_000  # search range for second entries
 
 

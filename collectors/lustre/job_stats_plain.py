@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from collectors.lustre.counters import LARGEST_SAMPLES, LARGEST_SUM, MOMENTS
+from collectors.lustre.counters import JOB_CHARACTERS, LARGEST_SAMPLES, LARGEST_SUM, MOMENTS
 from collectors.lustre.params import BLOCK_LINES
 from collectors.tables import BYTES, COUNTED, OPERATIONS
 
@@ -121,7 +121,6 @@ _ALL = _COUNTERS_END + len(MOMENTS)
 
 _NUMBER_DIGITS = 18  # fit 64 bits for sure
 _SECONDS_DIGITS, _FRACTION_DIGITS = 12, 9
-_JOB_BYTES = 255
 _NEWLINE, _BLANK, _QUOTE, _BACKSLASH, _ZERO = (ord(char) for char in '\n "\\0')
 _COLON, _COMMA, _OPEN, _CLOSE, _DASH, _DOT = (ord(char) for char in ":,{}-.")
 _BAD = -1  # an offset or a number of what is not plain; there, the text has its last newline
@@ -182,8 +181,10 @@ def _field(text: _Text, at: int, name: _Text) -> int:
 def _moment(text: _Text, at: int) -> tuple[int, int]:
     """Return the microseconds at an offset, or `_BAD`, and the end."""
     seconds, end = _number(text, at, _SECONDS_DIGITS)
-    if seconds == _BAD or text[end] != _DOT:
-        return seconds * _SECOND_US if seconds != _BAD else _BAD, end
+    if seconds == _BAD:
+        return _BAD, end
+    if text[end] != _DOT:
+        return seconds * _SECOND_US, end
     fraction, end = _number(text, end + 1, _FRACTION_DIGITS)
     start = _span(text, end, _BLANKS)
     dot = _span(text, start, _WORD)
@@ -324,7 +325,7 @@ def _read_job(text: _Text, at: int, jobs: _Text, size: int) -> tuple[int, int]:
         end -= 1
     if end - start > 1 and text[start] == _QUOTE and text[end - 1] == _QUOTE:
         start, end = start + 1, end - 1
-    if text[newline] != _NEWLINE or end - start > _JOB_BYTES:
+    if text[newline] != _NEWLINE or end - start > JOB_CHARACTERS:
         return size, _BAD
     jobs[size : size + end - start] = text[start:end]
     size += end - start
