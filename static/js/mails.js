@@ -4,9 +4,10 @@
 
 for (const frame of document.querySelectorAll(".mail-body")) {
   const fit = () => {
-    if (frame.contentDocument?.URL !== frame.src) return; // not loaded yet
+    const mail = frame.contentDocument;
+    if (mail?.URL !== frame.src || mail.readyState === "loading") return;
     frame.style.height = "0"; // the mail may be shorter than its frame
-    const { scrollHeight } = frame.contentDocument.documentElement;
+    const { scrollHeight } = mail.documentElement;
     frame.style.height = `${scrollHeight + frame.offsetHeight - frame.clientHeight}px`;
   };
   frame.addEventListener("load", fit);
