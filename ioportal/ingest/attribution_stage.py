@@ -1,8 +1,9 @@
 """The attribution stage: claim dirty intervals and derive their rows again.
 
-One worker attributes at a time (a lock until its transaction ends): two would insert the same rows.
-Loading continues meanwhile; every load leaves a dirty interval. Data that arrive after retention
-are not attributed but counted as late (`LateRows`).
+Filesystems are independent of each other: each has its transactions and its lock, so that workers
+share them. Changed jobs concern all filesystems, and exclude them meanwhile. Loading continues;
+every load leaves a dirty interval. Data that arrive after retention are not attributed but counted
+as late (`LateRows`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from django.db import connection, models, transaction
 from django.db.models import F, Max, Min, Q
 
 from collectors import formats, tables
-from ioportal.core.postgres.advisory_locks import Lock, hold
+from ioportal.core.postgres.advisory_locks import Lock, hold, hold_part, try_hold_part
 from ioportal.ingest import impact_marks
 from ioportal.ingest.attribution import deltas, hosts, reads, rpcs, seconds
 from ioportal.ingest.attribution.job_claims import (
@@ -58,41 +59,80 @@ _RPC_LEVELS = (levels.RPC_WINDOWS, levels.ATTRIBUTED_RPCS)
 _IO_LEVELS = (levels.JOB_SNAPSHOTS, levels.IO_WINDOWS)
 _DELTA_LEVELS = (levels.JOB_DELTAS, levels.IO_WINDOWS)
 _MOMENT = timedelta(microseconds=1)
+# Dirty intervals, and the way to their filesystem.
+_BY_FILESYSTEM: tuple[tuple[Any, str], ...] = (
+    (DirtyTrace.objects, "server__filesystem"),
+    (DirtyReads.objects, "target__filesystem"),
+    (DirtyDeltas.objects, "filesystem"),
+    (DirtyExports.objects, "filesystem"),
+)
 
 
-def attribute_pending(limit: int = 500) -> int:
-    """Claim up to `limit` dirty intervals of each kind, derive their rows, and return their number.
+def attribute_pending(limit: int = 500, only: Collection[int] | None = None) -> int:
+    """Claim dirty intervals, derive their rows, and return the number of intervals.
 
-    The caller repeats it until it returns 0. Safe to run repeatedly and concurrently.
+    The caller repeats it until it returns 0. Safe to run repeatedly and concurrently: it waits for
+    other workers.
+
+    Args:
+        limit: most intervals of each kind and filesystem.
+        only: primary keys of filesystems; None: all.
+    """
+    filesystems = [key for key in pending_filesystems() if only is None or key in only]
+    return attribute_jobs(limit) + sum(attribute_filesystem(key, limit) for key in filesystems)
+
+
+def attribute_jobs(limit: int = 500) -> int:
+    """Claim and attribute as `attribute_pending`, but changed jobs only."""
+    with transaction.atomic():
+        rpcs.request_awaited()
+        if not DirtyJob.objects.exists():
+            return 0
+        lock()
+        jobs = DirtyJob.objects.claim(limit)
+        _mark_stale(_attribute_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs])
+        return len(jobs)
+
+
+def pending_filesystems() -> list[int]:
+    """Return the filesystems with dirty intervals, in any order."""
+    pending = (queryset.values_list(key) for queryset, key in _BY_FILESYSTEM)
+    return [key for (key,) in next(pending).union(*pending)]
+
+
+def attribute_filesystem(filesystem_id: int, limit: int = 500, *, wait: bool = True) -> int:
+    """Claim and attribute as `attribute_pending`, but intervals of one filesystem only.
+
+    Args:
+        filesystem_id: primary key of the filesystem.
+        limit: most intervals of each kind.
+        wait: wait for another worker that attributes it; otherwise return 0.
     """
     with transaction.atomic():
-        lock()
-        rpcs.request_awaited()
-        traces = DirtyTrace.objects.claim(limit)
-        polled = DirtyReads.objects.claim(limit)
+        if wait:
+            hold_part(Lock.ATTRIBUTION, filesystem_id)
+        elif not try_hold_part(Lock.ATTRIBUTION, filesystem_id):
+            return 0
+        traces, polled, differences, exports = (
+            queryset.filter(**{key: filesystem_id}).claim(limit) for queryset, key in _BY_FILESYSTEM
+        )
         between = [_Span(*interval) for interval in reads.between(polled)]
         deltas.request_first_polls(polled)
-        differences = DirtyDeltas.objects.claim(limit)
-        exports = DirtyExports.objects.claim(limit)
-        jobs = DirtyJob.objects.claim(limit)
-        claimed = len(traces) + len(polled) + len(differences) + len(exports) + len(jobs)
-        if not claimed:
-            return 0
-        changed = (  # jobs and the start of the change: only later evidence is evaluated again
-            (_attribute_exports(exports), [row.start for row in exports]),
-            (_attribute_traces(traces), [row.start for row in traces]),
-            (_attribute_reads(polled, between), [span.start for span in between]),
-            (
-                set(chain.from_iterable(map(_attribute_deltas, differences))),
-                [row.start for row in differences],
-            ),
-            (_attribute_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs]),
+        _mark_stale(_attribute_exports(exports), [row.start for row in exports])
+        _mark_stale(_attribute_traces(traces), [row.start for row in traces])
+        _mark_stale(_attribute_reads(polled, between), [span.start for span in between])
+        _mark_stale(
+            set(chain.from_iterable(map(_attribute_deltas, differences))),
+            [row.start for row in differences],
         )
-        DirtyStatistics.objects.mark(set(chain.from_iterable(stale for stale, _ in changed)))
-        for stale, starts in changed:
-            if stale:
-                DirtyEvidence.objects.mark(stale, floor_to_window(min(starts)))
-        return claimed
+        return len(traces) + len(polled) + len(differences) + len(exports)
+
+
+def _mark_stale(jobs: set[int], starts: Sequence[datetime]) -> None:
+    """Request figures of jobs again: only evidence later than the change is evaluated again."""
+    if jobs:
+        DirtyStatistics.objects.mark(jobs)
+        DirtyEvidence.objects.mark(jobs, floor_to_window(min(starts)))
 
 
 def lock() -> None:
@@ -300,10 +340,9 @@ def _attribute_exports(dirty: list[DirtyExports]) -> set[int]:
             max(row.end for row in dirty),
         )
     for row in dirty:
-        targets = dict(row.segment.targets.values_list("pk", "filesystem_id"))
+        targets = row.segment.targets.values_list("pk", flat=True)
         impact_marks.mark_targets(targets, row.start, row.end)
-        for filesystem in set(targets.values()):
-            stale |= running(filesystem, row.start, row.end)
+        stale |= running(row.filesystem_id, row.start, row.end)
     return stale
 
 

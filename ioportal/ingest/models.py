@@ -301,6 +301,7 @@ class DirtyExports(_Dirty):
     """Differences by client from an agent arrived."""
 
     segment = models.ForeignKey(Segment, models.CASCADE)
+    filesystem = models.ForeignKey(Filesystem, models.CASCADE)
 
     def __str__(self) -> str:
         return f"{self.segment} {self.start} to {self.end}"

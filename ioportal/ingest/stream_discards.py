@@ -99,12 +99,12 @@ def discard(stream: Stream, by: str, reason: str) -> None:
 def delete_next(limit: int) -> int:
     """Delete up to `limit` batches of a discarded stream with their rows; return how many."""
     batches = Batch.objects.filter(source=OuterRef("source"), stream=OuterRef("stream"))
+    discarded = Stream.objects.exclude(discarded_at=None).filter(Exists(batches))
+    stream = discarded.select_related("source").order_by("discarded_at").first()
+    if stream is None:
+        return 0
     with transaction.atomic():
         attribution_stage.lock()
-        discarded = Stream.objects.exclude(discarded_at=None).filter(Exists(batches))
-        stream = discarded.select_related("source").order_by("discarded_at").first()
-        if stream is None:
-            return 0
         keys = list(_segments(stream).order_by("pk").values_list("pk", flat=True)[:limit])
         segments = Segment.objects.filter(pk__in=keys)
         extent = segments.aggregate(start=Min("start"), end=Max("end"))

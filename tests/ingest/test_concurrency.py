@@ -1,14 +1,19 @@
 """Concurrent loads and workers, each with its own connection."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import psycopg
 import pytest
 from django.core.management import CommandError
 from django.db import connection
+from psycopg.conninfo import make_conninfo
 
-from ioportal.ingest import tasks
+from ioportal.core.postgres.advisory_locks import Lock
+from ioportal.ingest import attribution_stage, tasks
 from ioportal.jobs import tasks as statistics
+from ioportal.site.models import Filesystem
 from ioportal.telemetry import rollups
 from ioportal.telemetry.stage_runs import drain
 from tests import contents
@@ -162,3 +167,45 @@ def test_stages_that_run_during_a_reconciliation_are_no_differences(
         assert reconcile() == "1 segments reconcile."
     assert not loads
     assert reconcile() == "2 segments reconcile."
+
+
+@pytest.fixture
+def two_filesystems(logs, ingest):
+    """Load reads of two filesystems that await attribution; return the primary keys of both."""
+    for target in ("lake-MDT0000", "pond-MDT0000"):
+        for minute in (1, 5):
+            read = job_stats(target, {"701": {"open": minute}}, snapshot=f"12:{minute:02}")
+            ingest(
+                "job_stats", logs(f"{target}{minute}", read), at=at(f"12:{minute:02}").isoformat()
+            )
+    attribution_stage.mark_all_dirty()
+    return [Filesystem.objects.get(name=name).pk for name in ("lake", "pond")]
+
+
+@pytest.fixture
+def other_worker():
+    """Yield the connection of another worker, in a transaction."""
+    url = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
+    with psycopg.connect(url) as worker:
+        yield worker
+
+
+def test_workers_attribute_different_filesystems(two_filesystems, other_worker):
+    lake, _ = two_filesystems
+    other_worker.execute("SELECT pg_advisory_xact_lock_shared(%s)", [Lock.ATTRIBUTION])
+    other_worker.execute("SELECT pg_advisory_xact_lock(%s, %s)", [Lock.ATTRIBUTION, lake])
+
+    run_task(tasks.attribute_pending)
+    assert attribution_stage.pending_filesystems() == [lake]
+
+    other_worker.rollback()
+    run_task(tasks.attribute_pending)
+    assert attribution_stage.pending_filesystems() == []
+
+
+def test_a_change_of_jobs_or_of_the_site_excludes_all_workers(two_filesystems, other_worker):
+    other_worker.execute("SELECT pg_advisory_xact_lock(%s)", [Lock.ATTRIBUTION])
+
+    run_task(tasks.attribute_pending)
+
+    assert sorted(attribution_stage.pending_filesystems()) == sorted(two_filesystems)

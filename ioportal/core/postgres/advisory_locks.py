@@ -44,6 +44,24 @@ def try_hold(lock: Lock) -> bool:
     return bool(is_held)
 
 
+def hold_part(lock: Lock, part: int) -> None:
+    """Hold a part of a lock as `hold` does: beside other parts, never beside the whole."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", [lock])
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [lock, part])
+
+
+def try_hold_part(lock: Lock, part: int) -> bool:
+    """Hold a part of a lock if no other transaction holds it; return whether it is held."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_try_advisory_xact_lock_shared(%s) AND pg_try_advisory_xact_lock(%s, %s)",
+            [lock, lock, part],
+        )
+        (is_held,) = cursor.fetchone()
+    return bool(is_held)
+
+
 def hold_soon(lock: Lock) -> None:
     """Hold a lock as `hold` does, within a time that a person waits for a page.
 

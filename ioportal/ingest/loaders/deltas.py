@@ -265,5 +265,9 @@ class ExportDeltasLoader(DeltasLoader):
         super().finish()
         if self.segment.start and self.segment.end:
             DirtyExports.objects.create(
-                segment=self.segment, start=self.segment.start, end=self.segment.end, has_rows=True
+                segment=self.segment,
+                filesystem=self.filesystem,
+                start=self.segment.start,
+                end=self.segment.end,
+                has_rows=True,
             )

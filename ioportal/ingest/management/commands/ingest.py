@@ -138,7 +138,7 @@ class Command(commands.Command):
         failure = _failure(refused)
         if failure and not loaded:
             raise CommandError(failure)
-        drain(attribution_stage.attribute_pending)
+        drain(partial(attribution_stage.attribute_pending, only=_filesystems(loaded)))
         wake(ROLL_UP)
         account = SegmentAccount.for_segments({file.segment for file in loaded})
         form = BY_NAME[options["format"]]
@@ -208,6 +208,14 @@ def _failure(refused: list[str]) -> str:
     more = len(refused) - _LISTED
     others = [f"{more:,} more files were refused."] if more > 0 else []
     return "\n".join([*refused[:_LISTED], *others])
+
+
+def _filesystems(loaded: list[Loaded]) -> set[int]:
+    """Return the filesystems of loaded files: the others are the workers' business."""
+    segments = [file.segment.pk for file in loaded]
+    of_servers = Filesystem.objects.filter(servers__segment__in=segments)
+    of_targets = Filesystem.objects.filter(targets__segment__in=segments)
+    return {key for (key,) in of_servers.values_list("pk").union(of_targets.values_list("pk"))}
 
 
 def _groups(reads: list[InputFile]) -> Iterator[list[InputFile]]:
