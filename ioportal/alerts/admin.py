@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.forms import model_to_dict
 
-from ioportal.alerts.channels import write_test
+from ioportal.alerts.channel_messages import write_test
 from ioportal.alerts.facts import current_policy
 from ioportal.alerts.forms import ChannelForm, MailPolicyForm, SilenceForm, initial_modes
 from ioportal.alerts.models import BouncedAddress, Channel, MailPolicy, Silence

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.alerts import channels, copies, follow_ups, own_mails, planning, retention
+from ioportal.alerts import channel_messages, copies, follow_ups, own_mails, planning, retention
 from ioportal.alerts.delivery import bounces, outbox
 from ioportal.alerts.digests import schedule
 from ioportal.changes import past_effects
@@ -27,7 +27,7 @@ def plan_mails() -> None:
 def notify_channels() -> None:
     """Write the notifications of channels that are due."""
     with failures_recorded("channel planning"):
-        channels.plan()
+        channel_messages.plan()
 
 
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)

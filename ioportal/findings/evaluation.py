@@ -19,7 +19,7 @@ from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.core.units import Source
 from ioportal.findings import latest_data
 from ioportal.findings.cases import case_lifecycle, reassignment
-from ioportal.findings.evidence import group_evidence, job_evidence, load_evidence, subject_evidence
+from ioportal.findings.evidence import group_evidence, job_peaks, load_evidence, subject_evidence
 from ioportal.findings.evidence.claims import without_claims
 from ioportal.findings.evidence.group_evidence import Groups
 from ioportal.findings.evidence.harm import with_harm
@@ -59,9 +59,7 @@ def evaluate_pending(limit: int = 500) -> int:
         latest_data.record_evaluated()
         claimed = _claim(limit)
         jobs = set(Job.objects.filter(pk__in=claimed).values_list("pk", flat=True))
-        job_evidence.refresh(
-            {job: since for job, since in claimed.items() if since and job in jobs}
-        )
+        job_peaks.refresh({job: since for job, since in claimed.items() if since and job in jobs})
         current = subject_evidence.for_jobs(jobs)
         reassignment.reassign(current.frame)
         book = ThresholdBook()

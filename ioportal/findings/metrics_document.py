@@ -18,7 +18,15 @@ from ioportal.load.analysis.impact_estimate import (
 from ioportal.load.analysis.impact_estimate import PRECISION as ESTIMATE_PRECISION
 from ioportal.load.analysis.load_ramp import MAX_BINS, MIN_RANGE, MIN_VALUES
 from ioportal.load.analysis.replay.demand import BLOCKED_TIMES
-from ioportal.load.analysis.replay.harm import (
+from ioportal.load.analysis.replay.impact_by_group import DEFINITION, PRECISION
+from ioportal.load.analysis.replay.questions import (
+    BUSIER_TIMES,
+    DRAINED,
+    MIN_SPARED,
+    MOST_STEADY,
+)
+from ioportal.load.analysis.replay.server import CHANCE, FULL_SHARE, TYPICAL
+from ioportal.load.analysis.replay.spared_waiting import (
     BEFORE_S,
     MIN_WORK,
     MORE_TIMES,
@@ -31,14 +39,6 @@ from ioportal.load.analysis.replay.harm import (
     STEADY_TIMES,
     YOUNG_S,
 )
-from ioportal.load.analysis.replay.impact import DEFINITION, PRECISION
-from ioportal.load.analysis.replay.questions import (
-    BUSIER_TIMES,
-    DRAINED,
-    MIN_SPARED,
-    MOST_STEADY,
-)
-from ioportal.load.analysis.replay.server import CHANCE, FULL_SHARE, TYPICAL
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW, SlownessCriteria
 from ioportal.load.analysis.waiting import MIN_BASELINE_WINDOWS
 from ioportal.metrics import METRICS, PANDA_METRICS, Metric

@@ -21,12 +21,13 @@ from collectors import formats, tables
 from ioportal.core.postgres.advisory_locks import Lock, hold, hold_part, try_hold_part
 from ioportal.ingest import impact_marks
 from ioportal.ingest.attribution import deltas, hosts, reads, rpcs, seconds
-from ioportal.ingest.attribution.job_claims import (
+from ioportal.ingest.attribution.namesakes import (
     ENDED_WITHIN,
     STARTS_WITHIN,
     named_by,
     with_namesakes,
 )
+from ioportal.ingest.attribution.rpc_claims import LEFT_OVER
 from ioportal.ingest.models import (
     DirtyDeltas,
     DirtyExports,
@@ -361,7 +362,7 @@ def _attribute_jobs(dirty: list[DirtyJob]) -> set[int]:
     stale |= _jobs_of(io_windows)
 
     margin_before, margin_after = (
-        (STARTS_WITHIN, ENDED_WITHIN) if source_job_ids else (timedelta(0), rpcs.LEFT_OVER)
+        (STARTS_WITHIN, ENDED_WITHIN) if source_job_ids else (timedelta(0), LEFT_OVER)
     )
     for span in _merged(
         _Span(row.start - margin_before, row.end + margin_after, {row.job_id}, {*row.node_ids})

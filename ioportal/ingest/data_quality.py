@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import Count, Min
 from psycopg import sql
 
-from ioportal.ingest.attribution.job_claims import ENDED_WITHIN, STARTS_WITHIN
+from ioportal.ingest.attribution.namesakes import ENDED_WITHIN, STARTS_WITHIN
 from ioportal.ingest.models import DirtyDeltas, DirtyReads, Segment
 from ioportal.telemetry import coverage
 from ioportal.telemetry.coverage import Interval

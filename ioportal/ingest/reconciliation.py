@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 
 from collectors import tables
 from collectors.tables import COUNTERS, OPERATIONS, REQUEST_COUNTERS, TIMES, UTC_US
-from ioportal.ingest.attribution import job_claims
+from ioportal.ingest.attribution import namesakes
 from ioportal.ingest.models import LateRows, Segment
 from ioportal.jobs import panda_jobs
 from ioportal.jobs.models import Job, WorkloadJob
@@ -147,8 +147,8 @@ def without_jobs(segments: Collection[Segment]) -> dict[tuple[str, ...], list[Se
     attributable = {segment.pk: segment for segment in segments if segment.table in _ATTRIBUTABLE}
     values: dict[str, Any] = {
         "segments": list(attributable),
-        "before": job_claims.ENDED_WITHIN,
-        "after": job_claims.STARTS_WITHIN,
+        "before": namesakes.ENDED_WITHIN,
+        "after": namesakes.STARTS_WITHIN,
     }
     lacking: dict[tuple[str, ...], list[Segment]] = defaultdict(list)
     with connection.cursor() as cursor:

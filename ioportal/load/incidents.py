@@ -11,7 +11,7 @@ import polars as pl
 from django.db.models import Q
 
 from ioportal.load import baselines
-from ioportal.load.analysis.replay.impact import PARTS, QUEUES
+from ioportal.load.analysis.replay.impact_by_group import PARTS, QUEUES
 from ioportal.load.analysis.slowness import Slowdown
 from ioportal.load.analysis.waiting import GROUPS, REQUESTS, Impact
 from ioportal.load.analysis.waiting import impact as impact_of
@@ -46,8 +46,8 @@ class Analysis:
     )  # who is behind latency and slow intervals: `load.analysis.waiting.REQUESTS`
     queues: (
         pl.DataFrame
-    )  # of traced servers: column server and `load.analysis.replay.impact.QUEUES`
-    queue_parts: pl.DataFrame  # column server and `load.analysis.replay.impact.PARTS`
+    )  # of traced servers: column server and `load.analysis.replay.impact_by_group.QUEUES`
+    queue_parts: pl.DataFrame  # column server and `load.analysis.replay.impact_by_group.PARTS`
 
 
 def analyse(server_ids: Collection[int], start: datetime, end: datetime) -> Analysis | None:

@@ -166,7 +166,7 @@ def top_hosts(targets: Collection[int], start: datetime, end: datetime) -> list[
 
 
 _LONGEST_POLL = timedelta(hours=1)  # longer intervals are no peak
-# The intervals of a peak (`ioportal.findings.evidence.job_evidence`), for all principals.
+# The intervals of a peak (`ioportal.findings.evidence.job_peaks`), for all principals.
 _SHARE = sql.SQL("""
 SELECT (sum({operations}) FILTER (WHERE w.job_id = %(job)s))::float8 / nullif(sum({operations}), 0)
 FROM telemetry_iowindow w

@@ -1,6 +1,6 @@
 """Contradicted job ids: a job or host sends RPCs with the job ids of other jobs.
 
-`ioportal.ingest.attribution.rpcs` compares job ids with nodes and users.
+`ioportal.ingest.attribution.rpc_claims` compares job ids with nodes and users.
 """
 
 import polars as pl

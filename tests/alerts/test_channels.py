@@ -15,8 +15,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
-from ioportal.alerts import channels, planning
-from ioportal.alerts.delivery import connections, deliveries, outbox
+from ioportal.alerts import channel_messages, planning
+from ioportal.alerts.delivery import connections, outbox, webhooks
 from ioportal.alerts.delivery.connections import early_end
 from ioportal.alerts.models import Channel, Notification, Silence
 from ioportal.findings.models import Case, CaseEvent, Flag
@@ -88,7 +88,7 @@ def send():
 
 def test_a_webhook_gets_signed_json(storm, channel, receiver):
     webhook = channel()
-    assert channels.plan() == 1
+    assert channel_messages.plan() == 1
     sent = send()
 
     [(path, headers, body)] = receiver.received
@@ -104,13 +104,13 @@ def test_a_webhook_gets_signed_json(storm, channel, receiver):
     assert (case["id"], case["rule"], case["owner"]) == (storm.pk, storm.rule, "alice")
     assert case["url"].endswith(f"/cases/{storm.pk}/")
     assert case["highest"] > case["threshold"]
-    assert channels.plan() == 0
+    assert channel_messages.plan() == 0
 
 
 def test_names_can_forge_nothing_in_a_chat(storm, channel, receiver):
     Case.objects.update(application=HOSTILE)
     channel("chat")
-    channels.plan()
+    channel_messages.plan()
     send()
 
     text = json.loads(receiver.received[0][2])["text"]
@@ -126,13 +126,13 @@ def test_a_ticket_is_a_mail_and_an_escalation_follows_it(storm, channel, mails):
     Case.objects.exclude(pk=storm.pk).update(state=Case.State.SUPPRESSED)
     case.update(application=HOSTILE, severity=Flag.Severity.WARNING)
     channel("ticket", address="help@example.org")
-    assert channels.plan() == 1
+    assert channel_messages.plan() == 1
     send()
     case.update(severity=Flag.Severity.ABUSE)
-    assert channels.plan() == 1
+    assert channel_messages.plan() == 1
     send()
     case.update(severity=Flag.Severity.WARNING)
-    assert channels.plan() == 0
+    assert channel_messages.plan() == 0
 
     (recipients, first), (_, second) = mails.accepted
     assert recipients == ["help@example.org"]
@@ -154,16 +154,16 @@ def test_filters_of_a_channel(storm, channel, facts):
     Case.objects.update(severity=Flag.Severity.WARNING)
     channel(**facts)
 
-    assert channels.plan() == 0
+    assert channel_messages.plan() == 0
 
 
 def test_a_channel_of_another_filesystem_gets_nothing(storm, channel):
     pond = type(storm.filesystem).objects.get(name="pond")
     channel(filesystem=pond)
-    assert channels.plan() == 0
+    assert channel_messages.plan() == 0
 
     Channel.objects.update(filesystem=storm.filesystem)
-    assert channels.plan() == 1
+    assert channel_messages.plan() == 1
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_nothing_is_sent_about(storm, channel, change):
     channel()
     change()
 
-    assert channels.plan() == 0
+    assert channel_messages.plan() == 0
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_nothing_is_sent_about(storm, channel, change):
 )
 def test_a_stale_message_is_discarded_with_the_reason(storm, channel, receiver, change, reason):
     channel("chat")
-    channels.plan()
+    channel_messages.plan()
     change()
 
     message = send()
@@ -223,13 +223,13 @@ def test_a_stale_message_is_discarded_with_the_reason(storm, channel, receiver, 
 
 def test_a_message_that_was_stale_is_written_again(storm, channel, receiver):
     channel("chat")
-    channels.plan()
+    channel_messages.plan()
     Case.objects.update(state="muted", muted_until=timezone.now() + timedelta(days=1))
     send()
-    assert channels.plan() == 0
+    assert channel_messages.plan() == 0
     Case.objects.update(state="open", muted_until=None)
 
-    assert channels.plan() == 1
+    assert channel_messages.plan() == 1
     assert send().state == State.SENT
     assert len(receiver.received) == 1
 
@@ -239,12 +239,12 @@ def test_an_enabled_channel_gets_only_new_events(storm, channel):
     created.enabled = True
     created.save()
 
-    assert channels.plan() == 0
+    assert channel_messages.plan() == 0
 
 
 def test_channels_do_not_count_as_mails_to_users(storm, automatic, channel):
     channel(name="alice")
-    channels.plan()
+    channel_messages.plan()
     assert planning.plan() == 1
     Notification.objects.update(state=State.SENT)
 
@@ -254,7 +254,7 @@ def test_channels_do_not_count_as_mails_to_users(storm, automatic, channel):
 
 @pytest.mark.parametrize("fault", [500, 429, 503])
 def test_a_temporary_failure_is_tried_again(channel, receiver, fault):
-    channels.write_test(channel("chat"))
+    channel_messages.write_test(channel("chat"))
     receiver.faults = [fault]
 
     assert send().state == State.WAITING
@@ -262,18 +262,18 @@ def test_a_temporary_failure_is_tried_again(channel, receiver, fault):
 
 
 def test_a_server_that_dies_before_the_end_gets_the_message_again(channel, receiver, monkeypatch):
-    channels.write_test(channel("chat"))
+    channel_messages.write_test(channel("chat"))
     receiver.faults = ["dies"]
 
     with monkeypatch.context() as patch:
-        patch.setattr(deliveries, "early_end", early_end_when_readable)
+        patch.setattr(webhooks, "early_end", early_end_when_readable)
         assert send().state == State.WAITING
     assert send().state == State.SENT
 
 
 @pytest.mark.parametrize("status", [404, 302])
 def test_a_refusal_is_final_and_redirects_are_not_followed(channel, receiver, status):
-    channels.write_test(channel("chat"))
+    channel_messages.write_test(channel("chat"))
     receiver.faults = [status]
 
     assert send().state == State.FAILED
@@ -282,7 +282,7 @@ def test_a_refusal_is_final_and_redirects_are_not_followed(channel, receiver, st
 
 @pytest.mark.parametrize("fault", ["dies after it", 502, 504])
 def test_a_lost_answer_is_uncertain_in_a_chat(channel, receiver, fault):
-    channels.write_test(channel("chat"))
+    channel_messages.write_test(channel("chat"))
     receiver.faults = [fault]
 
     assert send().state == State.UNCERTAIN
@@ -291,7 +291,7 @@ def test_a_lost_answer_is_uncertain_in_a_chat(channel, receiver, fault):
 
 
 def test_a_webhook_is_repeated_with_the_same_key_and_body(channel, receiver):
-    channels.write_test(channel())
+    channel_messages.write_test(channel())
     receiver.faults = ["dies after it"]
 
     assert send().state == State.WAITING
@@ -319,16 +319,16 @@ def with_words(connection):
     ],
 )
 def test_only_the_status_of_an_answer_is_kept(channel, receiver, answer, response):
-    channels.write_test(channel("chat"))
+    channel_messages.write_test(channel("chat"))
     receiver.faults = [answer]
 
     assert send().response == response
 
 
 def test_nothing_is_kept_of_a_server_that_speaks_first(channel, monkeypatch):
-    monkeypatch.setattr(deliveries, "early_end", early_end_when_readable)
+    monkeypatch.setattr(webhooks, "early_end", early_end_when_readable)
     with slow_server.running(slow_server.dripping(b"220 secret\r\n", b"")) as port:
-        channels.write_test(channel("chat", address=f"http://127.0.0.1:{port}/"))
+        channel_messages.write_test(channel("chat", address=f"http://127.0.0.1:{port}/"))
         told = send()
 
     assert told.state == State.WAITING
@@ -361,7 +361,7 @@ def test_a_refused_address_is_not_called_and_its_channel_can_be_disabled(
     settings.CHANNEL_NETWORKS = []
     url = receiver.url.replace("127.0.0.1", host)
     hook = Channel.objects.create(name="hook", kind="webhook", address=url)
-    channels.write_test(hook)
+    channel_messages.write_test(hook)
 
     told = send()
     assert (told.state, receiver.received) == (State.FAILED, [])
@@ -379,7 +379,7 @@ def test_public_addresses_and_names_need_no_setting(host):
 
 def test_a_name_is_resolved_once_and_the_certificate_is_for_the_name(channel, named, settings):
     settings.CHANNEL_NETWORKS = [ip_network("127.0.0.1")]
-    channels.write_test(channel("chat", address=named.url))
+    channel_messages.write_test(channel("chat", address=named.url))
     named.answers += [["127.0.0.1"], ["127.0.0.2"]]
 
     assert send().state == State.SENT
@@ -388,7 +388,7 @@ def test_a_name_is_resolved_once_and_the_certificate_is_for_the_name(channel, na
 
 
 def test_all_addresses_of_a_name_are_checked(channel, named):
-    channels.write_test(channel("chat", address=named.url))
+    channel_messages.write_test(channel("chat", address=named.url))
     named.answers += [["127.0.0.1", "10.0.0.1"], ["127.0.0.1"]]
 
     told = send()
@@ -397,7 +397,7 @@ def test_all_addresses_of_a_name_are_checked(channel, named):
 
 
 def test_the_next_address_of_a_name_is_tried(channel, named):
-    channels.write_test(channel("chat", address=named.url))
+    channel_messages.write_test(channel("chat", address=named.url))
     named.answers += [["127.0.0.2", "127.0.0.1"]]
 
     assert send().state == State.SENT
@@ -410,7 +410,7 @@ def test_a_slow_answer_has_a_deadline(channel, receiver, monkeypatch):
             time.sleep(0.1)
 
     monkeypatch.setattr(connections, "_DEADLINE_S", 0.5)
-    channels.write_test(channel("chat"))
+    channel_messages.write_test(channel("chat"))
     receiver.faults = [drip]
     begun = time.monotonic()
 
@@ -421,7 +421,7 @@ def test_a_slow_answer_has_a_deadline(channel, receiver, monkeypatch):
 def test_others_of_a_channel_wait_after_a_failure(channel, receiver):
     chat = channel("chat")
     for _ in range(3):
-        channels.write_test(chat)
+        channel_messages.write_test(chat)
     receiver.faults = [500] * 3
     outbox.send_due(10)
 

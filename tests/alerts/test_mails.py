@@ -7,7 +7,7 @@ import pytest
 from django.db.models import F
 from django.utils import timezone
 
-from ioportal.alerts import channels, compose, copies, facts, planning, tasks
+from ioportal.alerts import channel_messages, compose, copies, facts, planning, tasks
 from ioportal.alerts.case_mail_texts import topics
 from ioportal.alerts.delivery import outbox, smtp
 from ioportal.alerts.models import (
@@ -443,7 +443,7 @@ def test_names_in_headers_are_never_decoded(storm, automatic, mails, name):
     queue.enabled_at = timezone.now() - timedelta(days=9_000)
     queue.save()
     planning.plan()
-    channels.plan()
+    channel_messages.plan()
     outbox.send_due(10)
     copies.write()
     outbox.send_due(10)

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from ioportal.alerts.delivery import bounces, connections, outbox
 from ioportal.alerts.delivery.connections import NotSent
-from ioportal.alerts.delivery.deliveries import post
+from ioportal.alerts.delivery.webhooks import post
 from ioportal.alerts.models import Channel, Notification
 from ioportal.core.env import Mailbox
 from tests.alerts import http_server, slow_server

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from ioportal.ingest.attribution.job_claims import ENDED_WITHIN, STARTS_WITHIN
+from ioportal.ingest.attribution.namesakes import ENDED_WITHIN, STARTS_WITHIN
 from ioportal.jobs.models import Job, JobStatistics
 from ioportal.telemetry.models import Method
 from tests.conftest import SITE

@@ -10,8 +10,8 @@ from ioportal.core.formatting import total_waiting, work_share
 from ioportal.findings.flags.episodes import episodes_of
 from ioportal.jobs.analysis.anonymity import coarse
 from ioportal.load.analysis import impact_estimate
-from ioportal.load.analysis.replay import impact as replay
-from ioportal.load.analysis.replay.impact import PRINCIPAL
+from ioportal.load.analysis.replay import impact_by_group as replay
+from ioportal.load.analysis.replay.impact_by_group import PRINCIPAL
 from ioportal.load.impact import queue_links, queue_users
 from ioportal.load.impact.episodes import interval_text
 from ioportal.load.impact.principal_windows import principal_name

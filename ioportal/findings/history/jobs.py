@@ -11,7 +11,7 @@ from psycopg import sql
 
 from collectors.lustre import opcodes
 from collectors.tables import UTC_US
-from ioportal.findings.evidence import job_evidence
+from ioportal.findings.evidence import job_peaks
 from ioportal.findings.history.source import INTERVAL, HistorySource, moving
 from ioportal.rules import outlier
 from ioportal.rules.evidence import PEAK_SPAN, SUSTAINED_SPAN
@@ -58,7 +58,7 @@ def peak_source(peak: str, levels: Level, *, by_node: bool = False) -> HistorySo
     span = SUSTAINED_SPAN if peak == "sustained_operations" else PEAK_SPAN
 
     def amounts(spans: Spans) -> pl.DataFrame:
-        totals = moving(job_evidence.windows(_jobs(spans), peak), span)
+        totals = moving(job_peaks.windows(_jobs(spans), peak), span)
         if not by_node:
             return _by_subject(totals)
         nodes = {_job(flag).pk: _job(flag).node_count for flag, _ in spans}
@@ -105,7 +105,7 @@ def _counted(jobs: list[int]) -> pl.DataFrame:
 
 
 def _startup(spans: Spans) -> pl.DataFrame:
-    windows = job_evidence.windows(_jobs(spans), "startup_operations")
+    windows = job_peaks.windows(_jobs(spans), "startup_operations")
     return _by_subject(windows, pl.col("amount").cum_sum().over("key"))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.jobs.analysis.quality import CONTRADICTION
-from ioportal.load.analysis.replay.impact import IMPACTS, OWNERS
+from ioportal.load.analysis.replay.impact_by_group import IMPACTS, OWNERS
 from ioportal.load.analysis.slowness import TIMES
 from ioportal.load.analysis.waiting import BASELINES, WINDOW, WINDOWS
 
@@ -269,7 +269,7 @@ def by_window(
         calm: starts of the calm windows.
 
     Returns:
-        Columns of `analysis.replay.impact.IMPACTS`, of slow windows in which a group is the cause.
+        Columns of `replay.impact_by_group.IMPACTS`, of slow windows in which a group is the cause.
 
     Source: docs/metrics.md, "Impact".
     """

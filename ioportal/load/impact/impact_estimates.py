@@ -19,7 +19,7 @@ from collectors.lustre.rpc_records import LONGEST_US
 from collectors.lustre.service_stats import WAIT
 from ioportal.load.analysis import impact_estimate
 from ioportal.load.analysis.impact_estimate import CALM_WINDOWS, LOADS, WAITS
-from ioportal.load.analysis.replay.impact import IMPACTS
+from ioportal.load.analysis.replay.impact_by_group import IMPACTS
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW, calm_windows, slow_intervals
 from ioportal.load.analysis.waiting import BASELINES, MEMBERS, WINDOW, WINDOWS
 from ioportal.load.impact import principal_windows

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from ioportal.jobs.models import DirtyEvidence
 from ioportal.load import baselines
-from ioportal.load.analysis.replay.impact import PRINCIPAL
+from ioportal.load.analysis.replay.impact_by_group import PRINCIPAL
 from ioportal.load.analysis.waiting import GROUPS, MAX_WAIT, WINDOW
 from ioportal.load.impact import impact_estimates, job_groups, principal_windows, replays
 from ioportal.site.models import Server
@@ -109,7 +109,7 @@ def _store(
     """Store the impact in slow windows; return its jobs, and one job of each of its groups.
 
     Args:
-        impacts: columns of `load.analysis.replay.impact.IMPACTS`.
+        impacts: columns of `load.analysis.replay.impact_by_group.IMPACTS`.
         members: columns of `MEMBERS`.
         server: the server.
         is_estimated: whether it is from counters.

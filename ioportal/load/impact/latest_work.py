@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from ioportal.load import baselines
-from ioportal.load.analysis.replay.harm import MIN_WORK
+from ioportal.load.analysis.replay.spared_waiting import MIN_WORK
 from ioportal.load.analysis.slowness import SlownessCriteria
 from ioportal.load.impact import demand, job_groups, principal_windows
 from ioportal.load.impact.impact_estimates import Estimate

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from ioportal.core.time_ranges import TimeRange
 from ioportal.jobs.cache import cached
-from ioportal.load.analysis.replay.impact import PRINCIPAL
+from ioportal.load.analysis.replay.impact_by_group import PRINCIPAL
 from ioportal.load.impact import queues
 from ioportal.load.impact.principal_windows import principal_name
 from ioportal.telemetry.models import JobGroup, ceil_to_window, floor_to_window

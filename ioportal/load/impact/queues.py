@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from collectors.tables import UTC_US
-from ioportal.load.analysis.replay.impact import PRINCIPAL, in_queues
+from ioportal.load.analysis.replay.impact_by_group import PRINCIPAL, in_queues
 from ioportal.load.analysis.replay.seconds import by_second, drained, time_of
 from ioportal.load.analysis.replay.server import wished
 from ioportal.load.impact import replays
@@ -16,9 +16,9 @@ from ioportal.telemetry.models import ceil_to_window, floor_to_window
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ioportal.load.analysis.replay.harm import Harm
-    from ioportal.load.analysis.replay.impact import QueueHarms
+    from ioportal.load.analysis.replay.impact_by_group import QueueHarms
     from ioportal.load.analysis.replay.server import Plateau
+    from ioportal.load.analysis.replay.spared_waiting import Harm
     from ioportal.load.impact.replays import Served
 
 PARTS = {  # of each principal, by second
@@ -75,7 +75,7 @@ class Queue(NamedTuple):
         end: when the last request had waited.
         capacity: work that the server does in a second.
         is_traced: whether most of it was traced; otherwise impact is an estimate.
-        groups: columns of `load.analysis.replay.impact.QUEUES`.
+        groups: columns of `load.analysis.replay.impact_by_group.QUEUES`.
         parts: columns of `PARTS`.
         by_group: by kind and key of the groups.
     """

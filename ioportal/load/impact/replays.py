@@ -12,17 +12,17 @@ from django.utils import timezone
 
 from collectors.lustre.rpc_seconds import SLICE_S
 from ioportal.load import baselines
-from ioportal.load.analysis.replay import impact as replay
+from ioportal.load.analysis.replay import impact_by_group as replay
 from ioportal.load.analysis.replay.demand import Demand
-from ioportal.load.analysis.replay.harm import (
+from ioportal.load.analysis.replay.seconds import time_of
+from ioportal.load.analysis.replay.server import at_capacity
+from ioportal.load.analysis.replay.spared_waiting import (
     BEFORE_S,
     MOST_UNTRACED,
     OPEN_S,
     OPEN_SHARE,
     YOUNG_S,
 )
-from ioportal.load.analysis.replay.seconds import time_of
-from ioportal.load.analysis.replay.server import at_capacity
 from ioportal.load.analysis.slowness import EVERY_SLOW_WINDOW
 from ioportal.load.analysis.waiting import MAX_WAIT, MEMBERS
 from ioportal.load.impact import demand, principal_windows
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from ioportal.load.analysis.replay.harm import Queue
-    from ioportal.load.analysis.replay.impact import QueueHarms
+    from ioportal.load.analysis.replay.impact_by_group import QueueHarms
     from ioportal.load.analysis.replay.server import Plateau
+    from ioportal.load.analysis.replay.spared_waiting import Queue
     from ioportal.load.analysis.slowness import Slowdown
 
 DELAY = timedelta(seconds=2 * SLICE_S)  # until agents have sent the demand of a second
@@ -51,7 +51,7 @@ class Impacts(NamedTuple):
     """The impact in slow intervals.
 
     Args:
-        impacts: columns of `load.analysis.replay.impact.IMPACTS`.
+        impacts: columns of `load.analysis.replay.impact_by_group.IMPACTS`.
         members: the groups of the principals: columns of `load.analysis.waiting.MEMBERS`.
     """
 
@@ -88,8 +88,8 @@ class Replay(NamedTuple):
     Args:
         impact: by window.
         partly_traced: the same in queues of which much was not traced.
-        queues: columns of `load.analysis.replay.impact.QUEUES`.
-        parts: columns of `load.analysis.replay.impact.PARTS`.
+        queues: columns of `load.analysis.replay.impact_by_group.QUEUES`.
+        parts: columns of `load.analysis.replay.impact_by_group.PARTS`.
         is_known: whether the capacity of the server is known; else impact is not.
     """
 

@@ -15,8 +15,8 @@ from ioportal.core.time_ranges import TimeRange, moment
 from ioportal.core.timelines import Steps
 from ioportal.findings.flags.harm_texts import Harm
 from ioportal.jobs.analysis.anonymity import coarse, coarsened, hidden_sums
-from ioportal.load.analysis.replay import harm
-from ioportal.load.analysis.replay.impact import DEFINITION
+from ioportal.load.analysis.replay import spared_waiting
+from ioportal.load.analysis.replay.impact_by_group import DEFINITION
 from ioportal.load.analysis.replay.seconds import SECONDS
 from ioportal.load.impact import queue_links, queue_users, replays
 from ioportal.load.impact.episodes import interval_text
@@ -186,8 +186,8 @@ class QueuePage:
     def is_open(self) -> bool:
         """Whether the trace ends before the queue is known to have drained: no flag uses it."""
         known = (replays.known_until(self.server.pk) - self.queue.start) // timedelta(seconds=1)
-        queue = harm.Queue(0, self._selected.seconds.height, has_backlog=True)
-        return harm.is_open(queue, known, 1.0)
+        queue = spared_waiting.Queue(0, self._selected.seconds.height, has_backlog=True)
+        return spared_waiting.is_open(queue, known, 1.0)
 
     @cached_property
     def hides_seconds(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ioportal.jobs.analysis.anonymity import coarse
-from ioportal.load.analysis.replay.impact import PRINCIPAL
+from ioportal.load.analysis.replay.impact_by_group import PRINCIPAL
 from ioportal.load.impact import queue_links
 from ioportal.load.impact.principal_windows import principal_key
 from ioportal.load.impact.queue_users import is_hidden, owners
@@ -105,8 +105,8 @@ def rows(
     Figures of two groups differ by what the others of one of them waited: that may be one user.
 
     Args:
-        queues: columns of `load.analysis.replay.impact.QUEUES`, and server with its name.
-        parts: columns of `load.analysis.replay.impact.PARTS`, and server.
+        queues: columns of `load.analysis.replay.impact_by_group.QUEUES`, and server with its name.
+        parts: columns of `load.analysis.replay.impact_by_group.PARTS`, and server.
         window: the analysed range.
         user: see `group_names`.
     """

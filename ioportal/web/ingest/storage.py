@@ -28,43 +28,6 @@ if TYPE_CHECKING:
     from ioportal.web.common.requests import UserRequest
 
 
-@dataclass(frozen=True)
-class Growth:
-    """Size and growth of a table.
-
-    Args:
-        now: present size in bytes.
-        per_day: bytes of a day of records; None: unknown.
-        retention: days until rows expire; None: never.
-        chunk: days of rows that are dropped together.
-    """
-
-    now: float
-    per_day: float | None
-    retention: float | None
-    chunk: float
-
-    @property
-    def full(self) -> float | None:
-        """Steady size, when drops equal growth; None: unlimited or unknown."""
-        if self.per_day is None or self.retention is None:
-            return None
-        return self.per_day * (self.retention + self.chunk)
-
-    def after(self, days: float) -> float | None:
-        """Return the size after some days; None: unknown.
-
-        The table grows until the present rows are dropped. From then on it has its full size.
-        """
-        if self.per_day is None:
-            return None
-        if self.full is None:
-            return self.now + days * self.per_day
-        if self.retention is not None and days >= self.retention + self.chunk:
-            return self.full
-        return min(self.now + days * self.per_day, max(self.now, self.full))
-
-
 _DAY = timedelta(days=1)
 _MONTH_DAYS, _YEAR_DAYS = 30, 365
 _LISTED_LATE_ROWS = 50
@@ -88,10 +51,10 @@ class Row:
         return None if age is None else age / _DAY
 
     @property
-    def growth(self) -> Growth:
+    def growth(self) -> database.Growth:
         """The forecast."""
         stored = self.stored
-        return Growth(
+        return database.Growth(
             stored.total_bytes, stored.bytes_per_day, self.retention_days, stored.chunk_days
         )
 

@@ -4,7 +4,7 @@ import pytest
 
 from ioportal.ingest.models import LateRows
 from ioportal.site.models import Server
-from ioportal.web.ingest.storage import Growth
+from ioportal.telemetry.storage import Growth
 from tests.logs import at
 from tests.web.reading import json_of
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from ioportal.alerts import channels, tasks
+from ioportal.alerts import channel_messages, tasks
 from ioportal.alerts.models import Channel, Notification
 from ioportal.telemetry import commands
 
@@ -26,7 +26,7 @@ class Command(commands.Command):
         if channel is None:
             names = ", ".join(Channel.objects.values_list("name", flat=True)) or "none"
             raise CommandError(f"No such channel. There are: {names}.")
-        notification = channels.write_test(channel)
+        notification = channel_messages.write_test(channel)
         tasks.send_mails()
         notification.refresh_from_db()
         line = f"{notification.get_state_display()}: {notification.response or 'no answer yet'}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.load.analysis.replay.demand import Demand
-    from ioportal.load.analysis.replay.harm import Harm, Queue
+    from ioportal.load.analysis.replay.spared_waiting import Harm, Queue
 
 SECONDS = {  # by second; work: usual time of requests
     "start": pl.Datetime("us", "UTC"),

@@ -5,9 +5,15 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from ioportal.load.analysis.replay.impact import by_window, queue_harms
+from ioportal.load.analysis.replay.impact_by_group import by_window, queue_harms
 from ioportal.load.analysis.waiting import MEMBERS
-from tests.load.analysis.replay.test_harm import BACKGROUND, CAPACITY_S, START, demand, served
+from tests.load.analysis.replay.test_spared_waiting import (
+    BACKGROUND,
+    CAPACITY_S,
+    START,
+    demand,
+    served,
+)
 
 STORM = (15_000, 20, 30)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ioportal.load.analysis.replay.server import wished
-from tests.load.analysis.replay.test_harm import (
+from tests.load.analysis.replay.test_spared_waiting import (
     BACKGROUND,
     CAPACITY_S,
     WORK_S,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from ioportal.load.analysis.replay.harm import MOST_UNTRACED, Group, by_queue
 from ioportal.load.analysis.replay.seconds import drained, time_of
+from ioportal.load.analysis.replay.spared_waiting import MOST_UNTRACED, Group, by_queue
 from ioportal.load.analysis.waiting import WINDOW
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ioportal.load.analysis.replay.demand import Demand
-    from ioportal.load.analysis.replay.harm import Harm, Queue
+    from ioportal.load.analysis.replay.spared_waiting import Harm, Queue
 
 DEFINITION = (
     "The impact of a group of jobs is how many seconds less the requests of other users would have "

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioportal.load.analysis.replay.demand import REQUESTS, Demand
-from ioportal.load.analysis.replay.harm import Group, harms
 from ioportal.load.analysis.replay.server import at_capacity, plateau
+from ioportal.load.analysis.replay.spared_waiting import Group, harms
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -1,7 +1,7 @@
 """The job ids in telemetry and the jobs that they may name.
 
-Which of these an operation belongs to is decided for RPCs in `ingest.attribution.rpcs`, and for
-counters in the database function jobs_job_named (`ioportal/jobs/migrations/named_jobs.sql`).
+Which of these an operation belongs to is decided for RPCs in `rpc_claims`, and for counters in
+the database function jobs_job_named (`ioportal/jobs/migrations/named_jobs.sql`).
 """
 
 from collections.abc import Iterable
