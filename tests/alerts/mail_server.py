@@ -20,6 +20,7 @@ class MailServer:
         self.received = []  # completely; some of them without an answer
         self.faults = []
         self.log_ins = []
+        self.before_answer = lambda: None  # called with each complete mail
 
     def log_in(self, _server, _session, _envelope, _mechanism, data):
         """Accept the password "secret"."""
@@ -40,6 +41,7 @@ class MailServer:
     async def handle_DATA(self, server, _session, envelope):  # noqa: N802
         message = message_from_bytes(envelope.content, policy=policy.default)
         self.received.append(message)
+        self.before_answer()
         if self.faults:
             fault = self.faults.pop(0)
             if fault == "dies after DATA":

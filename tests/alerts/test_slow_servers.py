@@ -1,10 +1,14 @@
 """Servers that answer slowly, incompletely or never: time limits, back-off, and no second mail."""
 
+import os
 import time
 from datetime import timedelta
 
+import psycopg
 import pytest
+from django.db import connection
 from django.utils import timezone
+from psycopg.conninfo import make_conninfo
 
 from ioportal.alerts.delivery import bounces, connections, outbox
 from ioportal.alerts.delivery.connections import NotSent
@@ -177,3 +181,25 @@ def test_a_complete_last_answer_counts(waiting, mails_to, answer, state):
         outbox.send_due(1)
 
     assert Notification.objects.get(pk=waiting[0].pk).state == state
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_accepted_mail_is_sent_although_the_database_ends_the_connection(mails):
+    [mail] = Notification.objects.bulk_create(
+        [
+            Notification(
+                kind="copy", address="admin@example.org", subject="Case", text="Hello",
+                state=State.WAITING, next_attempt_at=timezone.now(),
+            )
+        ]
+    )  # fmt: skip
+    url = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
+    with psycopg.connect(url, autocommit=True) as other:
+        sender = connection.connection.info.backend_pid
+        terminate = "SELECT pg_terminate_backend(%s, 5000)"
+        mails.before_answer = lambda: other.execute(terminate, [sender])
+        outbox.send_due(10)
+
+    mail.refresh_from_db()
+    assert (mail.state, mail.response) == (State.SENT, "250 Queued")
+    assert len(mails.received) == 1

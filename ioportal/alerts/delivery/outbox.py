@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import uuid
 from datetime import timedelta
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import structlog
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
@@ -33,6 +33,7 @@ log = structlog.get_logger()
 RETRY_AFTER = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60, 240, 720, 1_440))
 _State = Notification.State
 _RESPONSE = 500  # characters
+_NOTE_AGAIN_AFTER_S = (0.0, 1.0, 5.0, 15.0)
 
 
 class Unfit(Exception):  # noqa: N818  (a result)
@@ -144,8 +145,22 @@ def _send(key: int) -> None:
     except Withdrawn:
         log.info("notification_withdrawn", notification=key)
     else:
-        _end_attempt(mine, state=_State.SENT, response=answer, finished_at=now())
+        _note_sent(mine, answer)
         log.info("notification_sent", notification=key)
+
+
+def _note_sent(mine: NotificationQuerySet, answer: str) -> None:
+    """Store that a notification was sent, also if the database ends the connection meanwhile."""
+    for wait_s in (*_NOTE_AGAIN_AFTER_S, None):
+        try:
+            _end_attempt(mine, state=_State.SENT, response=answer, finished_at=timezone.now())
+        except (OperationalError, InterfaceError):
+            if wait_s is None:
+                raise
+            connection.close()
+            sleep(wait_s)
+        else:
+            return
 
 
 def _withdraw(notification: Notification, mine: NotificationQuerySet, objection: str) -> None:
