@@ -15,6 +15,14 @@ def _limit_statements() -> None:
     connection.statement_timeout_s = settings.STATEMENT_TIMEOUT.total_seconds()  # type: ignore[attr-defined]  # ioportal.core.postgres
 
 
+def _limit_waits() -> None:
+    """Limit how long this thread's statements wait for locks.
+
+    Whatever keeps a lock for longer, such as a suspended process, must not keep all threads.
+    """
+    connection.lock_timeout_s = _LOCK_WITHIN_S  # type: ignore[attr-defined]  # ioportal.core.postgres
+
+
 def is_export(scope: dict[str, Any]) -> bool:
     """Return whether a request of any bytes asks for a file or a table."""
     if scope["path"] in _TABLES:
@@ -25,6 +33,7 @@ def is_export(scope: dict[str, Any]) -> bool:
 
 _TABLES = frozenset({"/api/v1/jobs/", "/api/v1/panda/jobs/"})
 _DELIVERIES = ("/api/v1/ingest/", "/api/v1/bounces")
+_LOCK_WITHIN_S = 5.0
 
 # Each thread may hold a connection to the database.
 application = Server(
@@ -32,7 +41,7 @@ application = Server(
     (
         Lane("liveness", 1, lambda scope: scope["path"] == "/healthz"),
         Lane("readiness", 1, lambda scope: scope["path"] == "/readyz"),
-        Lane("deliveries", 5, lambda scope: scope["path"].startswith(_DELIVERIES)),
+        Lane("deliveries", 5, lambda scope: scope["path"].startswith(_DELIVERIES), _limit_waits),
         Lane("exports", 2, is_export, _limit_statements),
         Lane("api", 4, lambda scope: scope["path"].startswith("/api/"), _limit_statements),
         Lane("static", 2, lambda scope: scope["path"].startswith(settings.STATIC_URL)),

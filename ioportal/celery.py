@@ -11,8 +11,10 @@ from typing import Any
 import structlog
 from celery import Celery, signals
 from django.conf import settings
+from django.db import connection
 from kombu.exceptions import OperationalError
 
+from ioportal.core.postgres.advisory_locks import SUSPENDED_AFTER
 from ioportal.core.stages import STAGES
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ioportal.settings")
@@ -41,6 +43,12 @@ def _send(stage: str) -> None:
         app.send_task(stage, retry=False, expires=settings.WAKE_UP_EXPIRES_S)
     except OperationalError as error:
         log.warning("wake_up_lost", stage=stage, error=str(error))
+
+
+@signals.worker_process_init.connect
+def limit_waits(**_: Any) -> None:
+    """Limit how long a worker waits for a lock: the process that holds it may be suspended."""
+    connection.lock_timeout_s = SUSPENDED_AFTER.total_seconds()  # type: ignore[attr-defined]  # ioportal.core.postgres
 
 
 @signals.task_success.connect

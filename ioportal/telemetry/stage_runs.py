@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 from django.db import Error, connection
 
-from ioportal.core.postgres.advisory_locks import Lock
+from ioportal.core.postgres.advisory_locks import Lock, end_suspended, is_timeout
 from ioportal.telemetry.models import StageFailure
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def drain_alone(
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [Lock.STAGE, name])
         if cursor.fetchone() != (True,):
+            end_suspended()
             return False
         try:
             with failures_recorded(name):
@@ -69,6 +70,8 @@ def failures_recorded(stage: str) -> Iterator[None]:
         yield
     except Exception as error:
         try:
+            if is_timeout(error):
+                end_suspended()
             StageFailure.objects.record(stage, error)
         except Error as unrecorded:  # most likely the database itself is away
             log.warning("stage_failure_not_recorded", stage=stage, error=str(unrecorded))

@@ -1,11 +1,16 @@
 """The database backend: checks of a connection when a request begins."""
 
+import os
+from datetime import timedelta
 from time import sleep
 
+import psycopg
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
+from psycopg.conninfo import make_conninfo
 
 from ioportal.core.postgres import base, validation
+from ioportal.core.postgres.advisory_locks import Lock, end_suspended
 
 IDLE_S = 1.1
 
@@ -49,6 +54,60 @@ def test_a_suspended_process_does_not_keep_its_locks(begin_request):
         limits += cursor.fetchone()
 
     assert limits == ["5min", "10min"]
+
+
+def test_waits_for_locks_are_limited(begin_request):
+    wrapper = begin_request().db
+    wrapper.close()
+    wrapper.lock_timeout_s = 0.2
+
+    with wrapper.cursor() as cursor:
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("200ms",)
+        cursor.execute("SHOW statement_timeout")
+        assert cursor.fetchone() == ("10s",)
+
+
+@pytest.fixture
+def suspended(queries):
+    """Start a query that holds a lock and whose result nobody reads."""
+    url = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
+    process = psycopg.connect(url, autocommit=True)
+    process.execute("SELECT pg_advisory_lock(%s)", [Lock.STAGE])
+    process.pgconn.send_query(b"SELECT repeat('x', 10000) FROM generate_series(1, 10000)")
+    pid = process.info.backend_pid
+    state = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
+    for _ in range(100):
+        if queries(state, pid) == [("ClientWrite",)]:
+            break
+        sleep(0.1)
+    yield pid
+    process.close()
+
+
+def test_a_suspended_process_that_reads_no_result_loses_its_locks(suspended, queries):
+    assert end_suspended() == 0  # it may still read
+    assert end_suspended(after=timedelta(0)) == 1
+
+    for _ in range(100):
+        if not queries("SELECT FROM pg_locks WHERE pid = %s", suspended):
+            break
+        sleep(0.1)
+    assert not queries("SELECT FROM pg_locks WHERE pid = %s", suspended)
+
+
+def test_a_cursor_of_an_export_that_cannot_be_closed_is_an_error_of_the_database(
+    begin_request, queries
+):
+    wrapper = begin_request().db
+    wrapper.set_autocommit(False)
+    rows = wrapper.chunked_cursor()
+    rows.execute("SELECT generate_series(1, 1000)")
+    rows.fetchmany(10)
+    queries("SELECT pg_terminate_backend(%s, 5000)", wrapper.connection.info.backend_pid)
+
+    with pytest.raises(OperationalError):
+        rows.close()
 
 
 def test_a_request_replaces_a_connection_that_was_closed(begin_request):

@@ -23,6 +23,7 @@ from django.db import OperationalError, connection, transaction
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ioportal.core.postgres import base
+from ioportal.ingest.models import Stream
 from scripts import serve
 from scripts.bootstrap import NGINX
 from tests.api.conftest import sources, token  # noqa: F401  (fixtures)
@@ -318,6 +319,18 @@ def test_a_database_that_is_gone_is_the_same_page(portal, database):
     assert "This page reloads every 10 seconds." in page.text
     assert "refresh" not in form.text
     assert "The change may not be saved." in form.text
+
+
+@pytest.mark.usefixtures("database")
+def test_a_lock_that_a_frozen_worker_keeps_delays_a_delivery_for_seconds(portal):
+    assert portal.deliver(batch(0)).status_code == HTTPStatus.ACCEPTED
+    with transaction.atomic():
+        list(Stream.objects.select_for_update())
+        refused = portal.deliver(batch(1))
+
+    assert (refused.status_code, refused.json()["code"]) == (503, "busy")
+    assert refused.seconds < ANSWERS_WITHIN_S
+    assert portal.deliver(batch(1)).status_code == HTTPStatus.ACCEPTED
 
 
 @pytest.mark.usefixtures("database")

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import IntEnum
 
 from django.db import OperationalError, connection
 from psycopg.errors import LockNotAvailable
 
 _SOON = "2s"
+SUSPENDED_AFTER = timedelta(minutes=5)  # as of sessions that are idle in a transaction
+# The limits of idle sessions do not end one whose process does not read a result. (Others that do
+# not read, such as backups, hold no lock.)
+_END_SUSPENDED = """
+SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+WHERE a.datname = current_database() AND a.usename = current_user
+    AND a.state = 'active' AND a.wait_event = 'ClientWrite'
+    AND a.query_start < now() - %s * interval '1 second'
+    AND EXISTS (
+        SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted
+    )
+"""
 
 
 class Lock(IntEnum):
@@ -73,7 +86,23 @@ def hold_soon(lock: Lock) -> None:
         try:
             hold(lock)
         except OperationalError as error:
-            if isinstance(error.__cause__, LockNotAvailable):
+            if is_timeout(error):
                 raise Busy from error
             raise
         cursor.execute("SET LOCAL lock_timeout TO DEFAULT")
+
+
+def end_suspended(after: timedelta = SUSPENDED_AFTER) -> int:
+    """End the sessions of suspended processes that hold locks; return their number.
+
+    Args:
+        after: since the statement began whose result the process does not read.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_END_SUSPENDED, [after.total_seconds()])
+        return len(cursor.fetchall())
+
+
+def is_timeout(error: Exception) -> bool:
+    """Return whether an error is the end of a wait for a lock."""
+    return isinstance(error.__cause__, LockNotAvailable)

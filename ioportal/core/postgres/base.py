@@ -27,22 +27,29 @@ _CANCELLATION_S = 5.0  # from `statement_timeout` to the message of the server
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection of a thread; `statement_timeout_s` limits its statements (None: no limit)."""
+    """A connection of a thread.
+
+    `statement_timeout_s` limits its statements, `lock_timeout_s` their waits for locks (None: no
+    limit).
+    """
 
     validation_class = Validation
     health_check_done: bool
     statement_timeout_s: float | None = None
+    lock_timeout_s: float | None = None
     _response_s: float | None = None
     _responded_at = float("-inf")
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Return parameters with a `statement_timeout`."""
+        """Return parameters with the time limits."""
         parameters: dict[str, Any] = super().get_connection_params()
         parameters["prepare_threshold"] = 0  # `prepared_cursor` prepares at first use
-        if self.statement_timeout_s:
-            milliseconds = round(self.statement_timeout_s * 1000)
-            options = parameters.get("options", "")
-            parameters["options"] = f"{options} -c statement_timeout={milliseconds}"
+        limits = {
+            "statement_timeout": self.statement_timeout_s,
+            "lock_timeout": self.lock_timeout_s,
+        }
+        options = [f"-c {name}={round(s * 1000)}" for name, s in limits.items() if s]
+        parameters["options"] = " ".join([parameters.get("options", ""), *options])
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> psycopg.Connection[Any]:
@@ -60,6 +67,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
         with self.wrap_database_errors:
             cursor = base.ServerBindingCursor(self.connection)  # type: ignore[call-arg]  # of psycopg
             return self._prepare_cursor(cursor)  # type: ignore[attr-defined]  # as `cursor` does
+
+    def create_cursor(self, name: str | None = None) -> Any:
+        """Return a cursor; errors when it closes are Django's, as those of its statements."""
+        cursor = super().create_cursor(name)
+        cursor.close = self.wrap_database_errors(cursor.close)
+        return cursor
 
     def close_if_health_check_failed(self) -> None:
         """Check a connection when a request begins, unless it is fresh."""
