@@ -7,6 +7,7 @@ from ioportal.alerts import channel_messages, copies, follow_ups, own_mails, pla
 from ioportal.alerts.delivery import bounces, outbox
 from ioportal.alerts.digests import schedule
 from ioportal.changes import past_effects
+from ioportal.core.stages import MAIL_PLANNING, MAILS
 from ioportal.findings.models import Case
 from ioportal.site import address_command
 from ioportal.site.models import Project
@@ -19,7 +20,7 @@ OUTWARD_LIMIT_S = 300  # of tasks that connect to other servers: above their own
 @shared_task(autoretry_for=(OperationalError,), retry_backoff=True)
 def plan_mails() -> None:
     """Write the mails that are due."""
-    with failures_recorded("mail planning"):
+    with failures_recorded(MAIL_PLANNING):
         planning.plan()
 
 
@@ -40,7 +41,7 @@ def follow_up() -> None:
 @shared_task(soft_time_limit=OUTWARD_LIMIT_S)
 def send_mails() -> bool:
     """Send waiting mails; return whether some are left. One worker sends at a time."""
-    return drain_alone("mails", outbox.send_due, prepare=outbox.recover)
+    return drain_alone(MAILS, outbox.send_due, prepare=outbox.recover)
 
 
 @shared_task(soft_time_limit=OUTWARD_LIMIT_S)

@@ -32,6 +32,10 @@ WRITE_OWN_MAILS: Final = "ioportal.alerts.tasks.write_own_mails"
 RETAIN_MAILS: Final = "ioportal.alerts.tasks.retain_mails"
 MEASURE_MITIGATIONS: Final = "ioportal.alerts.tasks.measure_mitigations"
 
+# Names of runs that show whether the schedule and the outward worker run.
+MAIL_PLANNING: Final = "mail planning"
+MAILS: Final = "mails"
+
 # Tasks that connect to servers of others have a separate queue and worker: a server that does
 # not answer must not delay the stages.
 OUTWARD_QUEUE: Final = "outward"

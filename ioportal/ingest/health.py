@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final, cast
 
 from django.db.models import Count, Min, OuterRef, Subquery, Sum
+from django.utils import timezone
 
 from collectors import tables
 from collectors.formats import BY_NAME
+from ioportal.core.stages import MAIL_PLANNING, MAILS
 from ioportal.ingest import senders
 from ioportal.ingest.models import (
     Batch,
@@ -25,7 +27,14 @@ from ioportal.ingest.models import (
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
 from ioportal.site.models import Source, Target
 from ioportal.telemetry import coverage
-from ioportal.telemetry.models import Coverage, DirtyImpact, DirtyIo, DirtyRpcs, StageFailure
+from ioportal.telemetry.models import (
+    Coverage,
+    DirtyImpact,
+    DirtyIo,
+    DirtyRpcs,
+    StageFailure,
+    StageRun,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -203,9 +212,44 @@ def sources(now: datetime) -> list[SourceHealth]:
     ]
 
 
-def failing_stages() -> list[StageFailure]:
-    """Return the stages whose latest run failed, longest first."""
-    return list(StageFailure.objects.order_by("since"))
+@dataclass(frozen=True)
+class Standstill:
+    """A periodic task that does not run any more, as a `StageFailure`."""
+
+    stage: str
+    since: datetime  # its latest run
+    remedy: str
+    runs: int = 1
+    error: str = "It has not run since then."
+
+    @property
+    def failed_at(self) -> datetime:
+        """As `since`."""
+        return self.since
+
+
+_RUNS_WITHIN = timedelta(minutes=10)
+_PERIODIC: Final = {
+    MAIL_PLANNING: "Start ioportal-beat and ioportal-worker, or end them if they are frozen.",
+    MAILS: "Start ioportal-beat and ioportal-outward-worker, or end them if they are frozen.",
+}
+
+
+def failing_stages() -> list[StageFailure | Standstill]:
+    """Return the stages whose latest run failed, longest first, and those that do not run."""
+    late = StageRun.objects.filter(
+        stage__in=_PERIODIC, finished_at__lt=timezone.now() - _RUNS_WITHIN
+    )
+    failing = list(StageFailure.objects.order_by("since"))
+    known = {failure.stage for failure in failing}
+    return [
+        *failing,
+        *(
+            Standstill(run.stage, run.finished_at, _PERIODIC[run.stage])
+            for run in late.order_by("finished_at")
+            if run.stage not in known
+        ),
+    ]
 
 
 def backlogs(now: datetime) -> list[Backlog]:

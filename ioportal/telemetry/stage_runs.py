@@ -11,7 +11,7 @@ import structlog
 from django.db import Error, connection
 
 from ioportal.core.postgres.advisory_locks import Lock, end_suspended, is_timeout
-from ioportal.telemetry.models import StageFailure
+from ioportal.telemetry.models import StageFailure, StageRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def drain_alone(
 
 @contextmanager
 def failures_recorded(stage: str) -> Iterator[None]:
-    """Record a failed run of a stage for the health page; a successful run removes the record."""
+    """Record a failed run of a stage for the health page, or a successful one, which ends it."""
     try:
         yield
     except Exception as error:
@@ -77,3 +77,4 @@ def failures_recorded(stage: str) -> Iterator[None]:
             log.warning("stage_failure_not_recorded", stage=stage, error=str(unrecorded))
         raise
     StageFailure.objects.filter(stage=stage).delete()
+    StageRun.objects.note(stage)

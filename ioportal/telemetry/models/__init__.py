@@ -25,6 +25,8 @@ from ioportal.telemetry.models.pending import (
     RetentionLog,
     StageFailure,
     StageFailureManager,
+    StageRun,
+    StageRunManager,
 )
 from ioportal.telemetry.models.rpcs import (
     AttributedRpc,
@@ -88,6 +90,8 @@ __all__ = [
     "ServiceSnapshot",
     "StageFailure",
     "StageFailureManager",
+    "StageRun",
+    "StageRunManager",
     "TargetDelta",
     "TargetSnapshot",
     "WindowQuerySet",

@@ -67,6 +67,31 @@ class StageFailure(models.Model):
         return _REMEDIES.get(self.sqlstate, _DEFAULT_REMEDY)
 
 
+class StageRunManager(models.Manager["StageRun"]):
+    """Notes runs."""
+
+    def note(self, stage: str) -> None:
+        """Store that a run of a stage has just succeeded."""
+        self.bulk_create(
+            [StageRun(stage=stage, finished_at=timezone.now())],
+            update_conflicts=True,
+            unique_fields=["stage"],
+            update_fields=["finished_at"],
+        )
+
+
+class StageRun(models.Model):
+    """The latest successful run of a stage or of another periodic task."""
+
+    stage = models.CharField(max_length=63, unique=True)
+    finished_at = models.DateTimeField()
+
+    objects = StageRunManager()
+
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.finished_at}"
+
+
 class Coverage(models.Model):
     """An observed interval of a source; outside them data is missing."""
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from ioportal.findings.cases.case_texts import CaseSummary
     from ioportal.findings.server_states import ServerState
+    from ioportal.ingest.health import Standstill
     from ioportal.load.impact.impact_totals import ImpactRow, ImpactTotal
     from ioportal.load.step_charts import StepsChart
     from ioportal.load.top_consumers import PrincipalKey
@@ -252,7 +253,7 @@ class StaffHome:
         return health.with_problems(self._agents, timezone.now())
 
     @cached_property
-    def failing_stages(self) -> list[StageFailure]:
+    def failing_stages(self) -> list[StageFailure | Standstill]:
         """Stages whose latest run failed."""
         return health.failing_stages()
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.http import HttpResponseBase
 
     from ioportal.ingest.data_quality import JobIdEvidence
-    from ioportal.ingest.health import Backlog, SourceHealth
+    from ioportal.ingest.health import Backlog, SourceHealth, Standstill
     from ioportal.ingest.models import OwnerConflict
     from ioportal.telemetry.free_space import Overload
     from ioportal.telemetry.models import StageFailure
@@ -117,7 +117,7 @@ _WAITING: tuple[Column[Backlog], ...] = (
     Column("oldest", "Oldest since", cell=lambda waiting: waiting.oldest or "none"),
     Column("is_late", ""),
 )
-_FAILING: tuple[Column[StageFailure], ...] = (
+_FAILING: tuple[Column[StageFailure | Standstill], ...] = (
     Column("stage", "Stage"),
     Column("since", "Failing since"),
     Column("failed_at", "Last failure"),
@@ -200,7 +200,7 @@ class Health:
         return [waiting for waiting in self.waiting.rows if waiting.is_late]
 
     @cached_property
-    def failing(self) -> Table[StageFailure]:
+    def failing(self) -> Table[StageFailure | Standstill]:
         """Stages whose latest run failed."""
         about = "A failing stage is retried. Its data stays pending until a run succeeds."
         return Table("Failing stages", _FAILING, ingest_health.failing_stages(), about=about)

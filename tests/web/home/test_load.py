@@ -2,14 +2,16 @@
 
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
+from ioportal.alerts import tasks
 from ioportal.ingest.models import DirtyDeltas, Segment
 from ioportal.jobs.tasks import refresh_statistics
 from ioportal.site.models import Filesystem, Source
-from ioportal.telemetry.models import StageFailure
+from ioportal.telemetry.models import StageFailure, StageRun
 from tests import loading
 from tests.logs import Run, at, job_stats, sacct
 from tests.web.reading import csv_of, json_of, text_of, words_of
@@ -113,6 +115,18 @@ def test_failing_stages_are_named(as_staff, busy):
     assert StageFailure.objects.get().remedy in words
 
 
+def test_tasks_that_stand_still_are_named(as_staff, busy):
+    tasks.plan_mails()
+    tasks.send_mails()
+    assert "Start ioportal" not in words_of(as_staff.get("/now/"))
+    StageRun.objects.update(finished_at=timezone.now() - timedelta(minutes=11))
+
+    words = words_of(as_staff.get("/now/"))
+
+    assert "Mail planning fails since" in words
+    assert "Start ioportal-beat and ioportal-outward-worker" in words
+
+
 def test_old_data_is_marked_with_its_age(as_staff, busy):
     page = text_of(as_staff.get("/"))
 
@@ -133,12 +147,12 @@ def test_pending_work_is_counted(as_staff, busy, logs, ingest):
 def test_the_number_of_queries_does_not_grow_with_the_jobs(
     as_staff, busy, django_assert_num_queries, logs, ingest, refresh
 ):
-    with django_assert_num_queries(32):
+    with django_assert_num_queries(33):
         as_staff.get("/")
     runs = [Run(str(number), nodes="n2", node_count=1) for number in range(100, 130)]
     ingest("sacct", logs("more.txt", sacct(*runs)), cluster="anvil")
     refresh()
-    with django_assert_num_queries(32):
+    with django_assert_num_queries(33):
         as_staff.get("/")
-    with django_assert_num_queries(23):
+    with django_assert_num_queries(24):
         as_staff.get("/now/")

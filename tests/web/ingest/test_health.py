@@ -219,7 +219,7 @@ def test_conflicting_owners_are_shown_with_their_input(as_staff, sent, logs, ing
 
 def test_an_empty_page_explains_how_to_add_sources(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/health/")
-    with django_assert_num_queries(29):
+    with django_assert_num_queries(30):
         page = words_of(as_staff.get("/ingest/health/"))
 
     assert "manage.py token create ingest" in page
