@@ -174,8 +174,12 @@ def rows_in_range(window: TimeRange, user: User, servers: Collection[int] = ()) 
     if not user.is_staff:
         return []
     of_range = totals(window.start, window.end, kinds=OUTERMOST, servers=servers)
-    listed = _with_contacts(rows(of_range, user), user)
-    if window.end - window.start > queue_links.LONGEST:
+    return _with_queues(_with_contacts(rows(of_range, user), user), window, user)
+
+
+def _with_queues(listed: list[ImpactRow], window: TimeRange, user: User) -> list[ImpactRow]:
+    """Add the addresses of the worst queues in a range; their pages are for staff."""
+    if not user.is_staff or window.end - window.start > queue_links.LONGEST:
         return listed
     known = Server.objects.in_bulk({key for row in listed for key in row.total.servers})
     return [replace(row, queue=_queue(row, known, window)) for row in listed]
@@ -206,7 +210,7 @@ def _with_contacts(listed: list[ImpactRow], user: User) -> list[ImpactRow]:
 
 
 def rows_of_job(job: Job, run: TimeRange, user: User) -> list[ImpactRow]:
-    """Return the impact of a job, and of its groups during its run.
+    """Return the impact of a job, and of its groups during its run, if other jobs add to it.
 
     Others may wait for a job's work after its end: its flags count it, too.
     """
@@ -216,7 +220,12 @@ def rows_of_job(job: Job, run: TimeRange, user: User) -> list[ImpactRow]:
         _any_of(principals),
         start__gte=floor_to_window(run.start),
     )
-    return rows(dict(_listed(windows)), user)
+    found = dict(_listed(windows))
+    own_s = found[principals[0]].impact_s if principals[0] in found else 0
+    larger = {
+        key: total for key, total in found.items() if key == principals[0] or total.impact_s > own_s
+    }
+    return _with_queues(rows(larger, user), run, user)
 
 
 def rows_of_groups(

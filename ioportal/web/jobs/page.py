@@ -152,8 +152,7 @@ class JobPage:
     def impact_about(self) -> str:
         """The jobs and the time of `impacts`."""
         until = "" if self.job.ended_at else f" until {local_text(self.now)}"
-        groups = "user, project, application and campaign"
-        return f"The job and all jobs of its {groups}, during its run{until}"
+        return f"The job, and its groups of jobs if they add to it, during its run{until}"
 
     @cached_property
     def is_stale(self) -> bool:
