@@ -97,7 +97,7 @@ entries AS (
         lag(snapshot_at) OVER entry AS old_snapshot_at,
         lag(entry_started_at) OVER entry AS old_entry_started_at,
         lead(taken_at) OVER entry AS next_taken_at,
-        {before}
+        lag(ARRAY[{now}]) OVER entry AS old_counters  -- once, not by counter: that takes seconds
     FROM timeline
     WINDOW entry AS (PARTITION BY target_id, source_job_id ORDER BY taken_at),
         read AS (PARTITION BY target_id, taken_at)
@@ -118,7 +118,7 @@ classified AS (
             WHEN {fell} THEN %(RESET)s
             ELSE %(DIFFERENCE)s
         END AS basis
-    FROM entries n JOIN site_target t ON t.id = target_id
+    FROM (SELECT *, {before} FROM entries) n JOIN site_target t ON t.id = target_id
     WHERE source_job_id IS NOT NULL AND is_derived
         AND (previous_at IS NULL OR previous_at >= %(start)s)
     OFFSET 0  -- computes each basis once, not at each use below
@@ -175,7 +175,10 @@ WHERE {has_values} OR w.basis = %(RESET)s -- (cleared counters may still be 0)
 """
 ).format(
     now=each("{0}"),
-    before=each("lag({0}) OVER entry AS {1}"),
+    before=sql.SQL(", ").join(
+        sql.SQL("old_counters[{}] AS {}").format(place, sql.Identifier(f"old_{name}"))
+        for place, name in enumerate(COUNTERS, 1)
+    ),
     old=each("{1}"),
     fell=each("{0} < {1}", " OR "),
     # The current value, minus the previous one where the counter continued.

@@ -210,12 +210,12 @@ def _failure(refused: list[str]) -> str:
     return "\n".join([*refused[:_LISTED], *others])
 
 
-def _filesystems(loaded: list[Loaded]) -> set[int]:
-    """Return the filesystems of loaded files: the others are the workers' business."""
+def _filesystems(loaded: list[Loaded]) -> set[int] | None:
+    """Return the filesystems of loaded files: others are the workers' business. None: all."""
     segments = [file.segment.pk for file in loaded]
-    of_servers = Filesystem.objects.filter(servers__segment__in=segments)
-    of_targets = Filesystem.objects.filter(targets__segment__in=segments)
-    return {key for (key,) in of_servers.values_list("pk").union(of_targets.values_list("pk"))}
+    of_servers = Filesystem.objects.filter(servers__segment__in=segments).values_list("pk")
+    of_targets = Filesystem.objects.filter(targets__segment__in=segments).values_list("pk")
+    return {key for (key,) in of_servers.union(of_targets)} or None
 
 
 def _groups(reads: list[InputFile]) -> Iterator[list[InputFile]]:
