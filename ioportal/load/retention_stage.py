@@ -15,7 +15,7 @@ from ioportal.core.postgres.advisory_locks import Lock, hold
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import DirtyDeltas, DirtyReads, DirtyTrace
 from ioportal.load import incidents
-from ioportal.telemetry import levels, retention, rollups
+from ioportal.telemetry import levels, retention, rollups, storage
 from ioportal.telemetry.stage_runs import TURN_S, drain
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], object]]]:
     for level in levels.LEVELS:
         if level.retention is not None:
             yield f"dropping chunks of {level.table}", partial(_drop, level, now - level.retention)
+    yield "sizes of tables", partial(storage.note_sizes, now.date())
     if retention.licence() == "timescale":
         before = now - settings.COMPRESSED_AFTER
         for level in levels.LEVELS:

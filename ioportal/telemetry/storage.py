@@ -15,11 +15,11 @@ from django.db.models import Max, Min
 
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.levels import LEVELS
-from ioportal.telemetry.models import Coverage
+from ioportal.telemetry.models import Coverage, TableSize
 from ioportal.telemetry.retention import ALWAYS
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import date, datetime
 
     from ioportal.telemetry.levels import Level
 
@@ -39,6 +39,14 @@ LEFT JOIN _timescaledb_catalog.compression_chunk_size z
     ON z.chunk_id = _timescaledb_functions.chunk_id_from_relid(p.oid)
 WHERE c.hypertable_name = %(table)s
 ORDER BY c.range_start
+"""
+
+
+_OTHER_TABLES = """
+SELECT relname, pg_total_relation_size(oid) FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname NOT IN (
+    SELECT hypertable_name FROM timescaledb_information.hypertables
+)
 """
 
 
@@ -174,6 +182,60 @@ def stored() -> list[Stored]:
             chunks = [_Chunk(*row) for row in cursor.fetchall()]
             usage.append(Stored(level, chunks, observed))
     return usage
+
+
+@dataclass(frozen=True)
+class OtherTable:
+    """Disk usage of a table without chunks.
+
+    Args:
+        table: its name.
+        bytes: of rows and indexes.
+        bytes_per_day: growth in the last days; None: unknown.
+    """
+
+    table: str
+    bytes: int
+    bytes_per_day: float | None
+
+    @property
+    def growth(self) -> Growth:
+        """The forecast."""
+        return Growth(self.bytes, self.bytes_per_day, None, 0)
+
+
+def other_tables(today: date) -> list[OtherTable]:
+    """Return the disk usage of tables without chunks, largest first."""
+    first: dict[str, TableSize] = {}
+    sizes = TableSize.objects.filter(day__gte=today - _RATE_PERIOD, day__lt=today)
+    for size in sizes.order_by("-day"):
+        first[size.table] = size
+    tables = [
+        OtherTable(
+            name,
+            now,
+            (now - past.bytes) / (today - past.day).days if (past := first.get(name)) else None,
+        )
+        for name, now in _other_bytes().items()
+    ]
+    return sorted(tables, key=lambda table: -table.bytes)
+
+
+def note_sizes(today: date) -> None:
+    """Store the sizes of tables without chunks, once a day; remove those of earlier weeks."""
+    if TableSize.objects.filter(day=today).exists():
+        return
+    TableSize.objects.filter(day__lt=today - _RATE_PERIOD).delete()
+    TableSize.objects.bulk_create(
+        (TableSize(table=name, day=today, bytes=size) for name, size in _other_bytes().items()),
+        ignore_conflicts=True,
+    )
+
+
+def _other_bytes() -> dict[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(_OTHER_TABLES)
+        return dict(cursor.fetchall())
 
 
 def database_bytes() -> int:

@@ -11,6 +11,7 @@ from ioportal.ingest.models import Segment
 from ioportal.telemetry import storage
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.levels import LEVELS
+from ioportal.telemetry.models import TableSize
 from ioportal.telemetry.storage import Stored, _Chunk
 from tests.logs import rpc
 
@@ -76,3 +77,32 @@ def test_the_data_folder_of_a_local_database_is_detected(queries, settings):
     free = storage.free_bytes()
 
     assert (free is not None) == (is_here and Path(folder).exists())
+
+
+@pytest.mark.django_db
+def test_the_growth_of_tables_without_chunks_is_of_the_last_week():
+    today = FIRST.date() + 10 * DAY
+    TableSize.objects.create(table="jobs_job", day=today - 9 * DAY, bytes=1)  # too old
+    storage.note_sizes(today - 2 * DAY)
+    TableSize.objects.filter(table="jobs_job").update(bytes=0)
+    storage.note_sizes(today)
+
+    tables = {table.table: table for table in storage.other_tables(today)}
+
+    jobs = tables["jobs_job"]
+    assert jobs.bytes > 0
+    assert jobs.bytes_per_day == jobs.bytes / 2
+    assert jobs.growth.after(30) == 16 * jobs.bytes
+    assert not {level.table for level in LEVELS} & tables.keys()
+    assert storage.other_tables(today + 20 * DAY)[0].bytes_per_day is None
+
+
+@pytest.mark.django_db
+def test_sizes_are_noted_once_a_day_and_kept_for_a_week():
+    today = FIRST.date()
+    for day in (today - 8 * DAY, today - 7 * DAY, today, today):
+        storage.note_sizes(day)
+
+    days = TableSize.objects.filter(table="jobs_job").order_by("day").values_list("day", flat=True)
+
+    assert list(days) == [today - 7 * DAY, today]

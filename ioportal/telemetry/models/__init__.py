@@ -27,6 +27,7 @@ from ioportal.telemetry.models.pending import (
     StageFailureManager,
     StageRun,
     StageRunManager,
+    TableSize,
 )
 from ioportal.telemetry.models.rpcs import (
     AttributedRpc,
@@ -92,6 +93,7 @@ __all__ = [
     "StageFailureManager",
     "StageRun",
     "StageRunManager",
+    "TableSize",
     "TargetDelta",
     "TargetSnapshot",
     "WindowQuerySet",

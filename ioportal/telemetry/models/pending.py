@@ -149,6 +149,20 @@ class RetentionLog(models.Model):
         return f"{self.table} {self.start} to {self.end}"
 
 
+class TableSize(models.Model):
+    """The size of a table without chunks at the beginning of a day, for forecasts."""
+
+    table = models.CharField(max_length=63)
+    day = models.DateField()  # in UTC
+    bytes = models.BigIntegerField()  # with indexes
+
+    class Meta:
+        constraints = [models.UniqueConstraint(name="tablesize", fields=["table", "day"])]
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.day}"
+
+
 class BaselinePeriod(models.Model):
     """A period whose baseline of service times was computed; deleted if late data changes it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _DAY = timedelta(days=1)
 _MONTH_DAYS, _YEAR_DAYS = 30, 365
 _LISTED_LATE_ROWS = 50
+_LISTED_TABLES = 10
 
 
 @dataclass(frozen=True)
@@ -87,30 +88,41 @@ class Storage:
         """Free space on the database disk; None if not visible from this host."""
         return database.free_bytes()
 
+    @cached_property
+    def others(self) -> list[database.OtherTable]:
+        """Tables that are no levels."""
+        return database.other_tables(datetime.now(UTC).date())
+
     @property
     def other_bytes(self) -> int:
-        """The size of tables without retention."""
+        """The size of tables that are no levels, and of the catalogue."""
         return max(0, self.total_bytes - sum(row.stored.total_bytes for row in self.rows))
 
     @property
     def per_day(self) -> float:
         """Growth per day before retention."""
-        return sum(row.stored.bytes_per_day or 0 for row in self.rows)
+        of_levels = sum(row.stored.bytes_per_day or 0 for row in self.rows)
+        return of_levels + self._others_per_day
+
+    @property
+    def _others_per_day(self) -> float:
+        return sum(table.bytes_per_day or 0 for table in self.others)
 
     @property
     def in_a_month(self) -> float:
-        """Size of the database after 30 days, with the known growth of levels."""
+        """Size of the database after 30 days, with the known growth of tables."""
         return self._after(_MONTH_DAYS)
 
     @property
     def in_a_year(self) -> float:
-        """Size of the database after a year, with the known growth of levels."""
+        """Size of the database after a year, with the known growth of tables."""
         return self._after(_YEAR_DAYS)
 
     def _after(self, days: float) -> float:
         grown = (row.growth.after(days) for row in self.rows)
         now = (row.growth.now for row in self.rows)
-        return self.other_bytes + sum(
+        others = self.other_bytes + days * self._others_per_day
+        return others + sum(
             size if later is None else later for later, size in zip(grown, now, strict=True)
         )
 
@@ -133,6 +145,17 @@ class Storage:
     def levels(self) -> Table[Row]:
         """Levels."""
         return Table("Sizes of the levels", _LEVELS, self.rows)
+
+    @property
+    def other_tables(self) -> Table[database.OtherTable]:
+        """The largest tables that are no levels."""
+        return Table(
+            "Other tables",
+            _OTHERS,
+            self.others[:_LISTED_TABLES],
+            about=f"The {_LISTED_TABLES} largest. Growth is of the last seven days, from the "
+            "second day on.",
+        )
 
     @property
     def late_data(self) -> Table[LateRows]:
@@ -197,6 +220,23 @@ _LEVELS: tuple[Column[Row], ...] = (
         "",
         cell=_maximum,
         about="Size when retention drops as much as is added",
+    ),
+)
+
+
+_OTHERS: tuple[Column[database.OtherTable], ...] = (
+    Column("table", "Table", form=show.code),
+    Column("bytes", "Size", unit="", form=show.size),
+    Column("bytes_per_day", "Size", unit="per day", form=show.size),
+    Column(
+        "bytes_in_30_days",
+        "In 30 days",
+        lambda row: row.growth.after(_MONTH_DAYS),
+        "",
+        form=show.size,
+    ),
+    Column(
+        "bytes_in_a_year", "In a year", lambda row: row.growth.after(_YEAR_DAYS), "", form=show.size
     ),
 )
 

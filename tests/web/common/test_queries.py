@@ -56,7 +56,7 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
         f"/ingest/files/{segment}/": 7,
         "/ingest/coverage/": 28,
         "/ingest/nids/": 7,
-        "/ingest/storage/": 34,
+        "/ingest/storage/": 36,
         "/overview/operations/?start=2017-07-05T12:00Z&end=2017-07-05T13:00Z": 24,
         "/ingest/pending/": 8,
         "/ingest/pending/?format=csv": 4,

@@ -1,9 +1,12 @@
 """The storage page, and its forecasts of table sizes."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from ioportal.ingest.models import LateRows
 from ioportal.site.models import Server
+from ioportal.telemetry.models import TableSize
 from ioportal.telemetry.storage import Growth
 from tests.logs import at
 from tests.web.reading import json_of
@@ -12,7 +15,7 @@ from tests.web.reading import json_of
 @pytest.mark.usefixtures("heavy_job")
 def test_the_storage_page_has_every_level(as_staff, django_assert_num_queries):
     as_staff.get("/ingest/storage/")
-    with django_assert_num_queries(34):
+    with django_assert_num_queries(36):
         page = as_staff.get("/ingest/storage/").content.decode()
     rows = json_of(as_staff.get("/ingest/storage/?format=json"))
 
@@ -30,6 +33,18 @@ def test_an_empty_database_has_a_storage_page(as_staff):
     page = as_staff.get("/ingest/storage/").content.decode()
 
     assert "No late data." in page
+
+
+def test_forecasts_include_tables_without_retention(as_staff):
+    before = json_of(as_staff.get("/ingest/storage/?format=json"))
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    TableSize.objects.create(table="jobs_job", day=yesterday, bytes=0)
+
+    page = as_staff.get("/ingest/storage/").content.decode()
+    after = json_of(as_staff.get("/ingest/storage/?format=json"))
+
+    assert "jobs_job" in page
+    assert after["bytes_in_a_year"] > before["bytes_in_a_year"]
 
 
 @pytest.mark.usefixtures("heavy_job")
