@@ -448,8 +448,8 @@ sentences. They are about the worst queue of the (worst) flag's job, host or gro
 - *impact*, with two significant digits, and its interval: from impact / factor to impact x factor,
   or to what the requests of these users waited above usual, if that is less and their number is
   shown. Its ends are rounded outward. The factor is {PRECISION:g}; of estimates,
-  {ESTIMATE_PRECISION:g}. In simulated sets, whose harm is known, 80 to 100 % of the measured values
-  and 31 to 65 % of the estimated ones were within a factor of 2 (docs/performance.md, "Flag
+  {ESTIMATE_PRECISION:g}. In simulated sets, whose harm is known, 73 to 87 % of the measured values
+  and 51 to 68 % of the estimated ones were within a factor of 2 (docs/performance.md, "Flag
   quality"). The interval of the server's capacity is narrower than such errors, so it is not used.
 - *not counted*: pings, requests of system daemons, and requests without a job id.
 - *in all slow intervals*: the impact in all episodes of the flag, if it is more than 1.1 times that

@@ -83,7 +83,7 @@ IMPACT = Rule(
     units={"impact_share": Unit.SHARE, "impact_is_estimated": Unit.YES_NO},
     caveat=(
         "Measured where the server was traced and has a baseline. Elsewhere it is estimated from "
-        "mds_stats and job_stats: in simulated sets, half of the estimates were within a factor of "
+        "mds_stats and job_stats: in simulated sets, 60 % of the estimates were within a factor of "
         "2. Without both, impact is unknown."
     ),
 )

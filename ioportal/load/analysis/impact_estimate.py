@@ -42,7 +42,7 @@ MIN_CALM_INTERVALS = 20  # of a known baseline
 COSTLIEST = 2  # mean time of operations: a principal's / the busiest principal's
 CAUSE_SHARE = 0.4  # of the work above usual: an owner with less is not known to be the cause
 PART_SHARE = 0.2  # of the work above usual: a group with less is a small part of the cause
-# Of the interval in texts: of simulated sets, half are within half of it (docs/performance.md).
+# Of the interval in texts: of simulated sets, 60 % are within half of it (docs/performance.md).
 PRECISION = 4.0
 CALM_WINDOWS = 12  # before a slow interval: they show the usual work of each principal
 
