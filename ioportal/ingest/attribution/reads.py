@@ -61,8 +61,7 @@ def each_time(form: str) -> sql.Composed:
 # Window functions pair each snapshot with the previous one of its entry, and with its read, which
 # is a row of its own. Joins are avoided: the planner has no statistics of recent rows, expects few
 # rows, and would compare each with each.
-_DERIVE = sql.SQL(
-    """
+_DERIVE = """
 WITH reads AS (
     SELECT c.source_id AS target_id, c.start AS taken_at, c.start > %(start)s AS is_derived, (
             SELECT max(p.start) FROM telemetry_coverage p
@@ -154,52 +153,65 @@ counted AS (
         {added}, {added_times}
     FROM compared
 ),
-windows AS MATERIALIZED (
-    SELECT start, "end", source_job_id, segment_id, max(basis) AS basis, {total}, {total_times}
-    FROM counted
-    GROUP BY 1, 2, 3, 4
-)
+windows AS MATERIALIZED ({windows})
 INSERT INTO telemetry_iowindow (
     start, "end", segment_id, filesystem_id, target_id, source_job_id, basis, kind, job_id, {names}
 )
 SELECT w.start, w."end", w.segment_id, %(filesystem)s, %(folded_target)s, w.source_job_id, w.basis,
-"""
-    + KIND
-    + ","
-    + JOB
-    + """, {sums}, {times}
+    {kind}, {job}, {sums}, {times}
 FROM windows w
 CROSS JOIN LATERAL jobs_job_named(w.source_job_id, w.start, w."end") n
 LEFT JOIN site_sourcejobid s ON s.id = w.source_job_id
 WHERE {has_values} OR w.basis = %(RESET)s -- (cleared counters may still be 0)
 """
-).format(
-    now=each("{0}"),
-    before=sql.SQL(", ").join(
-        sql.SQL("old_counters[{}] AS {}").format(place, sql.Identifier(f"old_{name}"))
-        for place, name in enumerate(COUNTERS, 1)
-    ),
-    old=each("{1}"),
-    fell=each("{0} < {1}", " OR "),
-    # The current value, minus the previous one where the counter continued.
-    added=each("{0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END AS {0}", names=COUNTED),
-    # A time is null in a read before the first operation: then all of it was added.
-    added_times=each_time(
-        "{0} - CASE WHEN basis = %(DIFFERENCE)s AND {3} > 0 THEN {1} ELSE 0 END AS {0}"
-    ),
-    nothing=each("NULL::bigint"),
+
+# The operations of the OSTs are added up. Sums take as long as the differences.
+_OF_MDT = sql.SQL("SELECT * FROM counted")
+_OF_OSTS = sql.SQL("""
+    SELECT start, "end", source_job_id, segment_id, max(basis) AS basis, {total}, {total_times}
+    FROM counted
+    GROUP BY 1, 2, 3, 4
+""").format(
     total=each("sum({0}) AS {0}", names=COUNTED),
     total_times=sql.SQL(", ").join(
         sql.SQL("{} AS {}").format(total, sql.Identifier(time))
         for time, total in time_sums().items()
     ),
-    lifetime=sql.SQL(f"t.job_cleanup_interval * {SURE_LIFETIME}"),
-    names=each("{0}"),
-    # Real counters never exceed a bigint; forged ones must not stop the stage.
-    sums=each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END", names=COUNTED),
-    times=each_time("CASE WHEN w.{2} > 0 AND w.{0} <= %(largest)s THEN w.{0} END"),
-    has_values=each("w.{0} > 0", " OR ", COUNTED),
 )
+
+
+def _deriving(windows: sql.Composable) -> sql.Composed:
+    """Return the statement that derives windows, each the row of a job id and interval."""
+    return sql.SQL(_DERIVE).format(
+        windows=windows,
+        kind=sql.SQL(KIND),
+        job=sql.SQL(JOB),
+        now=each("{0}"),
+        before=sql.SQL(", ").join(
+            sql.SQL("old_counters[{}] AS {}").format(place, sql.Identifier(f"old_{name}"))
+            for place, name in enumerate(COUNTERS, 1)
+        ),
+        old=each("{1}"),
+        fell=each("{0} < {1}", " OR "),
+        # The current value, minus the previous one where the counter continued.
+        added=each(
+            "{0} - CASE WHEN basis = %(DIFFERENCE)s THEN {1} ELSE 0 END AS {0}", names=COUNTED
+        ),
+        # A time is null in a read before the first operation: then all of it was added.
+        added_times=each_time(
+            "{0} - CASE WHEN basis = %(DIFFERENCE)s AND {3} > 0 THEN {1} ELSE 0 END AS {0}"
+        ),
+        nothing=each("NULL::bigint"),
+        lifetime=sql.SQL(f"t.job_cleanup_interval * {SURE_LIFETIME}"),
+        names=each("{0}"),
+        # Real counters never exceed a bigint; forged ones must not stop the stage.
+        sums=each("CASE WHEN w.{0} > %(largest)s THEN %(largest)s ELSE w.{0} END", names=COUNTED),
+        times=each_time("CASE WHEN w.{2} > 0 AND w.{0} <= %(largest)s THEN w.{0} END"),
+        has_values=each("w.{0} > 0", " OR ", COUNTED),
+    )
+
+
+_DERIVE_OF_MDT, _DERIVE_OF_OSTS = map(_deriving, (_OF_MDT, _OF_OSTS))
 
 _CLEAR = """
 DELETE FROM telemetry_iowindow w
@@ -315,7 +327,7 @@ def derive(
     }
     with connection.cursor() as cursor:
         cursor.execute(_CLEAR, values)
-        cursor.execute(_DERIVE, values)
+        cursor.execute(_DERIVE_OF_MDT if folded_target else _DERIVE_OF_OSTS, values)
 
 
 def reattribute(source_job_ids: set[int]) -> Interval | None:
