@@ -21,6 +21,7 @@ from bench import (
     portal,
     report,
     traces,
+    workers,
 )
 from bench.flag_quality import measuring
 
@@ -35,6 +36,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "loading": loading.measure,
     "memory": memory.measure,
     "counters": counters.measure,
+    "workers": workers.measure,
     "pages": pages.measure,
     "change-points": change_points.measure,
     "overview": overview.measure,
