@@ -26,7 +26,7 @@ of its subject: at least a minute longer in total, over the run of a job, within
 projects and applications, within an hour for hosts. A subject with less than a tenth of the work of
 a queue, or whose removal spares others less than a fifth of their waiting, is a bystander. Waiting
 is measured from traces or estimated from the statistics of services (see
-[metrics](metrics.md#impact)). Three in five estimates are within a factor of two, so a warning needs
+[metrics](metrics.md#impact)). Of the estimates, 60 % are within a factor of two: a warning needs
 twice the estimated wait. Unknown harm is no accusation. Where neither was collected around the
 highest load, the counted operations bound the waiting: from 20 % of the servers' registered
 capacity on, within five minutes for jobs and hosts and within an hour for groups of jobs, others
