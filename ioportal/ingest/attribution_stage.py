@@ -91,7 +91,7 @@ def attribute_jobs(limit: int = 500) -> int:
             return 0
         lock()
         jobs = DirtyJob.objects.claim(limit)
-        _mark_stale(_attribute_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs])
+        _mark_stale((_attribute_jobs(jobs), [row.start - STARTS_WITHIN for row in jobs]))
         return len(jobs)
 
 
@@ -119,21 +119,24 @@ def attribute_filesystem(filesystem_id: int, limit: int = 500, *, wait: bool = T
         )
         between = [_Span(*interval) for interval in reads.between(polled)]
         deltas.request_first_polls(polled)
-        _mark_stale(_attribute_exports(exports), [row.start for row in exports])
-        _mark_stale(_attribute_traces(traces), [row.start for row in traces])
-        _mark_stale(_attribute_reads(polled, between), [span.start for span in between])
         _mark_stale(
-            set(chain.from_iterable(map(_attribute_deltas, differences))),
-            [row.start for row in differences],
+            (_attribute_exports(exports), [row.start for row in exports]),
+            (_attribute_traces(traces), [row.start for row in traces]),
+            (_attribute_reads(polled, between), [span.start for span in between]),
+            (
+                set(chain.from_iterable(map(_attribute_deltas, differences))),
+                [row.start for row in differences],
+            ),
         )
         return len(traces) + len(polled) + len(differences) + len(exports)
 
 
-def _mark_stale(jobs: set[int], starts: Sequence[datetime]) -> None:
-    """Request figures of jobs again: only evidence later than the change is evaluated again."""
-    if jobs:
-        DirtyStatistics.objects.mark(jobs)
-        DirtyEvidence.objects.mark(jobs, floor_to_window(min(starts)))
+def _mark_stale(*changes: tuple[set[int], Sequence[datetime]]) -> None:
+    """Request figures of jobs again: only evidence later than each change is evaluated again."""
+    DirtyStatistics.objects.mark(set(chain.from_iterable(jobs for jobs, _ in changes)))
+    for jobs, starts in changes:
+        if jobs:
+            DirtyEvidence.objects.mark(jobs, floor_to_window(min(starts)))
 
 
 def lock() -> None:
