@@ -220,7 +220,7 @@ class Standstill:
     since: datetime  # its latest run
     remedy: str
     runs: int = 1
-    error: str = "It has not run since then."
+    error: str = "Its latest run is too long ago."
 
     @property
     def failed_at(self) -> datetime:
