@@ -9,9 +9,10 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, JsonResponse
 from ninja import Schema
 from ninja.errors import HttpError, ValidationError
-from psycopg.errors import LockNotAvailable, QueryCanceled
+from psycopg.errors import QueryCanceled
 from pydantic import Field
 
+from ioportal.core.postgres.advisory_locks import is_timeout
 from ioportal.core.problem_details import CONTENT_TYPE, problem_details
 from ioportal.telemetry.free_space import Overload
 
@@ -139,7 +140,7 @@ def _database_unavailable(request: HttpRequest, fault: Exception) -> HttpRespons
     if isinstance(fault.__cause__, QueryCanceled):
         message = "The database took too long. Send fewer values, or a shorter time."
         return respond(request, Problem(503, "too_much_data", message, retry_after_s=_SLOW_RETRY_S))
-    if isinstance(fault.__cause__, LockNotAvailable):
+    if is_timeout(fault):
         message = "The portal is storing other records of this kind. Nothing was stored. Try again."
         return respond(request, Problem(503, "busy", message, retry_after_s=_DATABASE_RETRY_S))
     return respond(

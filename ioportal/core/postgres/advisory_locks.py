@@ -72,6 +72,8 @@ def try_hold_part(lock: Lock, part: int) -> bool:
             [lock, lock, part],
         )
         (is_held,) = cursor.fetchone()
+    if not is_held:
+        end_suspended()
     return bool(is_held)
 
 
