@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 JOBS = 50_000
 READS, JOBS_OF_READS = 536, 60
-_FIRST_JOB = 3_520_000  # as in the simulator
 _GOAL_S = 3
 _READS_GOAL_S = 5
 
@@ -25,7 +24,7 @@ _READS_GOAL_S = 5
 def measure(scale: float) -> Iterator[Figure]:
     """Time the second of two reads, and many reads."""
     jobs, reads = int(JOBS * scale), int(READS * scale)
-    portal.record_jobs((_FIRST_JOB + n, f"c{n:05d}", 1) for n in range(jobs))
+    portal.record_jobs((inputs.FIRST_JOB + n, f"c{n:05d}", 1) for n in range(jobs))
     portal.settle()
     with inputs.job_stats(jobs, 2) as (first, second):
         timed = in_turn(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 VAR = settings.BASE_DIR / "var"
 TRACE_DAY = "2017-07-06"  # day of the simulator's constructed traces, from 14:00 UTC on
 ODD_SHARE = 0.05
+FIRST_JOB = 3_520_000  # of constructed job_stats
 
 
 @contextmanager

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 FILESYSTEMS = 4
 JOBS, READS = 4_000, 20
-_FIRST_JOB = 3_520_000  # as in the simulator
 _GOAL = 1.7
 _SITE = """
 [[filesystem]]
@@ -48,7 +47,7 @@ def measure(scale: float) -> Iterator[Figure]:
     """Time the attribution of the same reads by one worker and by two."""
     jobs, names = int(JOBS * scale), [f"lake{n}" for n in range(FILESYSTEMS)]
     portal.register("".join(_SITE.format(name=name, cluster=portal.CLUSTER) for name in names))
-    portal.record_jobs((_FIRST_JOB + n, f"c{n:05d}", 1) for n in range(jobs))
+    portal.record_jobs((inputs.FIRST_JOB + n, f"c{n:05d}", 1) for n in range(jobs))
     with inputs.job_stats(jobs, READS) as reads, tempfile.TemporaryDirectory() as folder:
         for name in names:
             portal.ingest("job_stats", *(_renamed(read, name, folder) for read in reads))
