@@ -1,16 +1,14 @@
 """The database backend: checks of a connection when a request begins."""
 
-import os
 from datetime import timedelta
 from time import sleep
 
-import psycopg
 import pytest
 from django.db import OperationalError, connection
-from psycopg.conninfo import make_conninfo
 
 from ioportal.core.postgres import base, validation
 from ioportal.core.postgres.advisory_locks import Lock, end_suspended
+from tests import second_connection
 
 IDLE_S = 1.1
 
@@ -71,14 +69,14 @@ def test_waits_for_locks_are_limited(begin_request):
 @pytest.fixture
 def suspended(queries):
     """Start a query that holds a lock and whose result nobody reads."""
-    url = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
-    process = psycopg.connect(url, autocommit=True)
+    process = second_connection.connect(autocommit=True)
     process.execute("SELECT pg_advisory_lock(%s)", [Lock.STAGE])
     process.pgconn.send_query(b"SELECT repeat('x', 10000) FROM generate_series(1, 10000)")
     pid = process.info.backend_pid
-    state = "SELECT wait_event FROM pg_stat_activity WHERE pid = %s"
+    state = "SELECT state, wait_event FROM pg_stat_activity WHERE pid = %s"
     for _ in range(100):
-        if queries(state, pid) == [("ClientWrite",)]:
+        queries("SELECT pg_stat_clear_snapshot()")  # a transaction keeps the first state
+        if queries(state, pid) == [("active", "ClientWrite")]:
             break
         sleep(0.1)
     yield pid

@@ -16,7 +16,7 @@ _END_SUSPENDED = """
 SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
 WHERE a.datname = current_database() AND a.usename = current_user
     AND a.state = 'active' AND a.wait_event = 'ClientWrite'
-    AND a.query_start < now() - %s * interval '1 second'
+    AND a.query_start < clock_timestamp() - %s * interval '1 second'
     AND EXISTS (
         SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted
     )
