@@ -14,10 +14,9 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import override_settings
-from psycopg.conninfo import make_conninfo
 
 from ioportal.jobs import tasks
-from tests import contents, loading, properties, template_database  # noqa: F401  (it registers the profiles)
+from tests import contents, loading, properties, second_connection, template_database  # noqa: F401  (it registers the profiles)
 
 pytest_plugins = ["tests.processes"]
 hypothesis.settings.load_profile("quick")
@@ -244,7 +243,7 @@ def queries(db):
 @pytest.fixture
 def environment(db):
     """Return environment variables for programs that use the test database."""
-    database = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
+    database = second_connection.address()
     return {
         **os.environ,
         "DATABASE_URL": database,

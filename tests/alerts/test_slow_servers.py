@@ -1,20 +1,18 @@
 """Servers that answer slowly, incompletely or never: time limits, back-off, and no second mail."""
 
-import os
 import time
 from datetime import timedelta
 
-import psycopg
 import pytest
 from django.db import connection
 from django.utils import timezone
-from psycopg.conninfo import make_conninfo
 
 from ioportal.alerts.delivery import bounces, connections, outbox
 from ioportal.alerts.delivery.connections import NotSent
 from ioportal.alerts.delivery.webhooks import post
 from ioportal.alerts.models import Channel, Notification
 from ioportal.core.env import Mailbox
+from tests import second_connection
 from tests.alerts import http_server, slow_server
 
 State = Notification.State
@@ -193,8 +191,7 @@ def test_an_accepted_mail_is_sent_although_the_database_ends_the_connection(mail
             )
         ]
     )  # fmt: skip
-    url = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
-    with psycopg.connect(url, autocommit=True) as other:
+    with second_connection.connect(autocommit=True) as other:
         sender = connection.connection.info.backend_pid
         terminate = "SELECT pg_terminate_backend(%s, 5000)"
         mails.before_answer = lambda: other.execute(terminate, [sender])

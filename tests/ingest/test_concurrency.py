@@ -1,14 +1,11 @@
 """Concurrent loads and workers, each with its own connection."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-import psycopg
 import pytest
 from django.core.management import CommandError
 from django.db import connection
-from psycopg.conninfo import make_conninfo
 
 from ioportal.core.postgres.advisory_locks import Lock
 from ioportal.ingest import attribution_stage, tasks
@@ -16,7 +13,7 @@ from ioportal.jobs import tasks as statistics
 from ioportal.site.models import Filesystem
 from ioportal.telemetry import rollups
 from ioportal.telemetry.stage_runs import drain
-from tests import contents
+from tests import contents, second_connection
 from tests.loading import run_task
 from tests.logs import Run, alps, at, job_stats, pbs, rpc, sacct, starting
 
@@ -185,8 +182,7 @@ def two_filesystems(logs, ingest):
 @pytest.fixture
 def other_worker():
     """Yield the connection of another worker, in a transaction."""
-    url = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
-    with psycopg.connect(url) as worker:
+    with second_connection.connect() as worker:
         yield worker
 
 

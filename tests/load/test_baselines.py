@@ -1,15 +1,12 @@
 """Baselines: medians of calm windows, independent of incidents, stored for a day."""
 
-import os
 from datetime import timedelta
 
 import numpy as np
-import psycopg
 import pytest
 from django.db import connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from psycopg.conninfo import make_conninfo
 
 from ioportal.core.postgres.advisory_locks import Lock
 from ioportal.load import baselines
@@ -18,6 +15,7 @@ from ioportal.site.models import Server, Service
 from ioportal.telemetry import rollups
 from ioportal.telemetry.models import BaselinePeriod, Coverage
 from ioportal.telemetry.stage_runs import drain
+from tests import second_connection
 from tests.logs import at, rpc
 from tests.properties import examples
 
@@ -117,8 +115,7 @@ def test_baselines_are_stored_for_a_day(total, usual):
 def test_a_page_does_not_wait_for_a_roll_up(total, usual):
     total(*calm(10_000))
 
-    url = make_conninfo(os.environ["DATABASE_URL"], dbname=connection.settings_dict["NAME"])
-    with psycopg.connect(url) as other:
+    with second_connection.connect() as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", [Lock.ROLL_UP])
         assert usual() == {ENQUEUE: 100}
         assert not Baseline.objects.exists()
