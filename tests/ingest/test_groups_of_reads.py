@@ -1,12 +1,15 @@
 """Reads that are loaded in one command: one transaction, the same result as one by one."""
 
 import random
+from importlib import import_module
 
 import pytest
 from django.core.management import CommandError
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
+from ioportal.ingest import attribution_stage
+from ioportal.ingest.models import DirtyReads
 from tests.logs import at, job_stats, md_stats
 
 TARGETS = ("lake-MDT0000", "lake-OST0000", "lake-OST0001")
@@ -63,6 +66,11 @@ def random_reads(logs):
     return write
 
 
+def execute(statement):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
 def results(queries):
     return [queries(query) for query in RESULTS]
 
@@ -95,6 +103,47 @@ def test_reads_between_loaded_ones_have_the_results_of_loading_in_order(
 
     ingest("job_stats", *files[::3])
     ingest("job_stats", *files[1::3], *files[2::3])
+
+    assert results(queries) == in_order
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 14])
+def test_reads_that_arrive_during_attribution_have_the_results_of_loading_in_order(
+    random_reads, ingest, queries, site, monkeypatch, limit
+):
+    """Between reads that are attributed together, and after them, others are pending."""
+    files = random_reads(6)
+    with transaction.atomic():
+        ingest("job_stats", *files)
+        in_order = results(queries)
+        transaction.set_rollback(True)
+    ingest("job_stats", files[0], files[-1])
+    with monkeypatch.context() as patch:
+        patch.setattr(attribution_stage, "attribute_pending", lambda *_, **__: 0)
+        ingest("job_stats", *files[1:-1])
+    later = DirtyReads.objects.order_by("-end")[:6]
+    DirtyReads.objects.filter(pk__in=[read.pk for read in later]).update(has_rows=True)
+
+    while attribution_stage.attribute_pending(limit):
+        pass
+
+    assert results(queries) == in_order
+
+
+def test_an_upgrade_removes_windows_across_reads(random_reads, ingest, queries, site, reconcile):
+    """Earlier versions kept them where reads arrived during attribution."""
+    files = random_reads(6)
+    ingest("job_stats", files[0], files[-1])
+    execute(
+        "CREATE TEMP TABLE across ON COMMIT DROP AS "
+        'SELECT * FROM telemetry_iowindow WHERE start < "end"'
+    )
+    ingest("job_stats", *files)
+    in_order = results(queries)
+    execute("INSERT INTO telemetry_iowindow SELECT * FROM across")
+    execute(import_module("ioportal.ingest.migrations.0004_windows_across_reads").MARK)
+
+    assert reconcile()
 
     assert results(queries) == in_order
 

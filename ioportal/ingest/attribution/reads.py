@@ -221,14 +221,15 @@ WHERE filesystem_id = %(filesystem)s AND target_id = %(folded_target)s
     AND NOT EXISTS (SELECT 1 FROM ingest_batch b WHERE b.segment_id = w.segment_id)
 """
 
-# Between the adjacent reads. If a window was derived across one of these before it arrived: between
-# the adjacent reads that are not pending, which bound all such windows.
+# Between the adjacent reads. If a window was derived across some of these before they arrived:
+# between the adjacent reads that are attributed, which bound all such windows. Reads that are
+# claimed together, with no attributed read between them, have the same bounds.
 _BETWEEN_READS = """
 WITH reads AS NOT MATERIALIZED (
     SELECT source_id AS target_id, start FROM telemetry_coverage c
     WHERE source = %(JOB_STATS)s AND "end" = start
 ),
-attributed AS NOT MATERIALIZED (
+settled AS NOT MATERIALIZED (
     SELECT target_id, start FROM reads r WHERE NOT EXISTS (
         SELECT FROM ingest_dirtyreads p
         WHERE p.target_id = r.target_id AND p.start <= r.start AND p."end" >= r.start
@@ -236,7 +237,7 @@ attributed AS NOT MATERIALIZED (
 ),
 bounded AS (
     SELECT d.number, d.start, d."end", d.target_id, b.start AS before, a.start AS after,
-        bb.start AS attributed_before, aa.start AS attributed_after
+        bb.start AS settled_before, aa.start AS settled_after
     FROM unnest(%(targets)s::int[], %(starts)s::timestamptz[], %(ends)s::timestamptz[])
         WITH ORDINALITY d(target_id, start, "end", number)
     LEFT JOIN LATERAL (
@@ -248,30 +249,61 @@ bounded AS (
         ORDER BY start LIMIT 1
     ) a ON true
     LEFT JOIN LATERAL (
-        SELECT start FROM attributed r WHERE r.target_id = d.target_id AND r.start < d.start
+        SELECT start FROM settled r WHERE r.target_id = d.target_id AND r.start < d.start
         ORDER BY start DESC LIMIT 1
     ) bb ON true
     LEFT JOIN LATERAL (
-        SELECT start FROM attributed r WHERE r.target_id = d.target_id AND r.start > d."end"
+        SELECT start FROM settled r WHERE r.target_id = d.target_id AND r.start > d."end"
         ORDER BY start LIMIT 1
     ) aa ON true
+),
+numbered AS (
+    -- A settled read up to the end of a claimed interval is in it: all others are after it.
+    SELECT *, count(*) FILTER (WHERE settled_before > claimed_until IS NOT false)
+        OVER (PARTITION BY target_id ORDER BY start, number) AS island
+    FROM (
+        SELECT *, max("end") OVER (
+            PARTITION BY target_id ORDER BY start, number
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS claimed_until
+        FROM bounded
+    ) b
+),
+islands AS (
+    SELECT *,
+        CASE WHEN bool_and(settled_before IS NOT NULL) OVER island
+            THEN min(settled_before) OVER island END AS attributed_before,
+        CASE WHEN bool_and(settled_after IS NOT NULL) OVER island
+            THEN max(settled_after) OVER island END AS attributed_after
+    FROM numbered
+    WINDOW island AS (PARTITION BY target_id, island)
 )
 SELECT
     coalesce(
-        CASE WHEN spans THEN attributed_before ELSE before END, d.start - interval '1 microsecond'
+        CASE WHEN is_spanned THEN coalesce(attributed_before, reads_from) ELSE before END,
+        start - interval '1 microsecond'
     ),
-    coalesce(CASE WHEN spans THEN attributed_after ELSE after END, d."end")
-FROM bounded d JOIN site_target t ON t.id = d.target_id
-CROSS JOIN LATERAL (
-    SELECT EXISTS (
-        SELECT FROM telemetry_iowindow w
-        WHERE w.filesystem_id = t.filesystem_id
-            AND w.target_id = CASE t.kind WHEN %(MDT)s THEN t.id ELSE 0 END
-            AND w.start >= coalesce(d.attributed_before, '-infinity') AND w.start <= d."end"
-            AND w."end" >= d.start AND (w.start < d.before OR w."end" > d.after)
+    coalesce(
+        CASE WHEN is_spanned THEN coalesce(attributed_after, reads_until) ELSE after END, "end"
     )
-) s(spans)
-ORDER BY d.number
+FROM (
+    SELECT d.*, bool_or(spans) OVER (PARTITION BY d.target_id, island) AS is_spanned
+    FROM islands d JOIN site_target t ON t.id = d.target_id
+    CROSS JOIN LATERAL (
+        SELECT EXISTS (
+            SELECT FROM telemetry_iowindow w
+            WHERE w.filesystem_id = t.filesystem_id
+                AND w.target_id = CASE t.kind WHEN %(MDT)s THEN t.id ELSE 0 END
+                AND w.start >= coalesce(d.attributed_before, '-infinity') AND w.start <= d."end"
+                AND w."end" >= d.start AND (w.start < d.before OR w."end" > d.after)
+        )
+    ) s(spans)
+) d
+CROSS JOIN LATERAL (
+    SELECT min(start) - interval '1 microsecond', max(start) FROM reads r
+    WHERE is_spanned AND r.target_id = d.target_id
+) extent(reads_from, reads_until)
+ORDER BY number
 """
 
 _NOW = (
