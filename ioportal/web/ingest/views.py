@@ -146,7 +146,7 @@ def segment(request: UserRequest, pk: int) -> HttpResponseBase:
         {
             **segments.tabs("segments"),
             "segment": file,
-            "attributed": attributed_operations(file),
+            "attributed": attributed_operations([file]),
             "reasons": sorted(file.rejected_by_reason.items(), key=lambda item: -item[1]),
             "reason": reason,
             "table": table,

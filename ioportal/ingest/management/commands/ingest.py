@@ -24,15 +24,15 @@ from ioportal.celery import wake
 from ioportal.core.stages import ROLL_UP
 from ioportal.core.times import moment
 from ioportal.ingest import attribution_stage
-from ioportal.ingest.loaders import FILE_LOADERS, NAMED, attempts
-from ioportal.ingest.loading import InputFile, Loaded, LoadOptions, Origin, Refused, load, load_each
-from ioportal.ingest.models import Reject, Segment
-from ioportal.ingest.reconciliation import (
+from ioportal.ingest.accounts import (
     SegmentAccount,
     last_counter_changes,
     unlinked_workload_jobs,
     without_jobs,
 )
+from ioportal.ingest.loaders import FILE_LOADERS, NAMED, attempts
+from ioportal.ingest.loading import InputFile, Loaded, LoadOptions, Origin, Refused, load, load_each
+from ioportal.ingest.models import Reject, Segment
 from ioportal.site.models import Cluster, Filesystem, Server, Target
 from ioportal.telemetry import commands
 from ioportal.telemetry.free_space import Overload

@@ -12,7 +12,7 @@ from django.db.models import Max, Min
 
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
-from ioportal.ingest.reconciliation import discrepancies, retained_parts
+from ioportal.ingest.reconciliation import Comparison, compare
 from ioportal.telemetry import commands, piecewise, rollups
 from ioportal.telemetry.models import Coverage
 from ioportal.telemetry.stage_runs import drain
@@ -39,6 +39,24 @@ def snapshot() -> Iterator[None]:
 _REPORT_EVERY_S = 5
 
 
+_SEGMENTS, _RECORDS = 1_000, 200_000  # of a group: bounds its memory
+
+
+def _groups() -> Iterator[list[int]]:
+    """Yield the keys of all segments in groups, by format and time."""
+    keys: list[int] = []
+    records = 0
+    segments = Segment.objects.order_by("format", "start", "pk").values_list("pk", "records")
+    for pk, number in segments.iterator():
+        if keys and (len(keys) == _SEGMENTS or records + number > _RECORDS):
+            yield keys
+            keys, records = [], 0
+        keys.append(pk)
+        records += number
+    if keys:
+        yield keys
+
+
 class Command(commands.Command):
     """Reconciles all segments."""
 
@@ -53,19 +71,22 @@ class Command(commands.Command):
         drain(rollups.roll_up)
         segments = differences = partial = 0
         reported_at = time.monotonic()
-        for segment in Segment.objects.select_related("batch").order_by("pk").iterator():
-            segments += 1
+        for group in _groups():
+            compared = self._compared(group)
+            different = [each.segment.pk for each in compared if each.differences]
+            if different:  # perhaps loaded, attributed again, or deleted since the first drain
+                drain(attribution_stage.attribute_pending)
+                compared = [each for each in compared if not each.differences]
+                compared += self._compared(different)
+            segments += len(compared)
+            partial += sum(not each.is_complete for each in compared)
+            for each in compared:
+                for sentence in each.differences:
+                    differences += 1
+                    self.stderr.write(f"segment {each.segment.pk}, {each.segment.name}: {sentence}")
             if time.monotonic() - reported_at > _REPORT_EVERY_S:
                 reported_at = time.monotonic()
                 self.stderr.write(f"{segments:,} segments so far")
-            is_complete, sentences = self._compared(segment)
-            if sentences:  # perhaps loaded, attributed again, or deleted since the first drain
-                drain(attribution_stage.attribute_pending)
-                is_complete, sentences = self._compared(segment)
-            partial += not is_complete
-            for sentence in sentences:
-                differences += 1
-                self.stderr.write(f"segment {segment.pk}, {segment.name}: {sentence}")
         for sentence in self._roll_up_discrepancies():
             differences += 1
             self.stderr.write(sentence)
@@ -79,12 +100,9 @@ class Command(commands.Command):
             )
 
     @snapshot()
-    def _compared(self, segment: Segment) -> tuple[bool, list[str]]:
-        """Return whether a segment can be re-added completely, and what differs."""
-        if not Segment.objects.filter(pk=segment.pk).exists():
-            return True, []
-        parts = retained_parts(segment)
-        return parts.complete, discrepancies(segment, parts)
+    def _compared(self, keys: list[int]) -> list[Comparison]:
+        """Compare the segments that still exist."""
+        return compare(Segment.objects.filter(pk__in=keys).select_related("batch"))
 
     @snapshot()
     def _roll_up_discrepancies(self) -> list[str]:
