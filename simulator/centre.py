@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator import background, storm, story
+from simulator import background, story, story_storm
 from simulator.activity import Source
 from simulator.batch import behaviour, campaign, launches, numbers, shared_nodes, workloads
 from simulator.batch.jobs import Job, Kind
@@ -102,7 +102,7 @@ def _delete_running(jobs: list[Job], at: int) -> None:
 
 
 def _storm(plan: Plan) -> list[Job]:
-    return [storm.job()] if plan.holds(storm.START) else []
+    return [story_storm.job()] if plan.holds(story_storm.START) else []
 
 
 def _small_files_job(plan: Plan, start: int, minutes: int, node_count: int) -> Job | None:

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from simulator import site, storm, story
+from simulator import site, story, story_storm
 from simulator.activity import MDT_KINDS, OPERATIONS, Source
 from simulator.batch.jobs import Ints, Job, Kind
 from simulator.batch.payloads import Payloads
@@ -154,14 +154,14 @@ def _incidents(plan: Plan, centre: Centre) -> list[dict[str, object]]:
                 ],
             }
         )
-    if plan.holds(storm.START):
+    if plan.holds(story_storm.START):
         incidents.append(
             {
                 "what": "metadata storm",
                 "cause": "one job opens more files than the server's capacity allows",
                 "server": site.MDS,
-                "start": iso(storm.RAMPS[0][0]),
-                "end": iso(storm.RAMPS[-1][1]),
+                "start": iso(story_storm.RAMPS[0][0]),
+                "end": iso(story_storm.RAMPS[-1][1]),
                 "batch_ids": [job.batch_id for job in centre.jobs if job.kind is Kind.STORM],
             }
         )

@@ -18,7 +18,7 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from ioportal.alerts import answers
-from ioportal.changes.analysis.before_after import Event, NoPeriods, periods
+from ioportal.changes.analysis.periods import Event, NoPeriods, periods
 from ioportal.changes.before_after import Surroundings
 from ioportal.changes.comparison_sentences import conclusion
 from ioportal.core.formatting import counted, lowered, with_unit
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from datetime import datetime
 
-    from ioportal.changes.analysis.before_after import Period, Periods
+    from ioportal.changes.analysis.periods import Period, Periods
     from ioportal.changes.before_after import Neighbour
     from ioportal.findings.models import Case
     from ioportal.jobs.analysis.comparison.results import ArmFigures, MetricComparison

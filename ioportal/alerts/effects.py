@@ -19,7 +19,7 @@ from django.db.models import Q
 from collectors.tables import UTC_US
 from ioportal.alerts.compared_jobs import Log, compared, day_of
 from ioportal.alerts.outcomes import Outcome, is_clear, is_lifted, outcome
-from ioportal.changes.analysis.before_after import LONGEST
+from ioportal.changes.analysis.periods import LONGEST
 from ioportal.core.units import Source
 from ioportal.core.visible_text import visible
 from ioportal.findings.evidence import subject_evidence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.http import QueryDict
 from django.utils import timezone
 
-from ioportal.changes.analysis.before_after import Event, NoPeriods, periods
+from ioportal.changes.analysis.periods import Event, NoPeriods, periods
 from ioportal.changes.models import Mitigation
 from ioportal.core.timelines import Known
 from ioportal.jobs.populations import scopes
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from django.contrib.auth.models import User
 
-    from ioportal.changes.analysis.before_after import Period
     from ioportal.changes.analysis.expectations import ExpectedRatio
+    from ioportal.changes.analysis.periods import Period
 
 _ALWAYS = (datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC))
 _GAP_SHARE = 0.05  # of a period; shorter gaps in the data are not pointed out

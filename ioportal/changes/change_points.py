@@ -14,7 +14,7 @@ import numpy as np
 from django.utils import timezone
 
 from ioportal.changes.analysis import change_points
-from ioportal.changes.analysis.before_after import Event
+from ioportal.changes.analysis.periods import Event
 from ioportal.changes.models import DismissedChange, Mitigation
 from ioportal.jobs.analysis import trends
 from ioportal.jobs.analysis.comparison.comparing import compare

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
-from ioportal.changes.analysis.before_after import LONGEST, Event
+from ioportal.changes.analysis.periods import LONGEST, Event
 from ioportal.changes.before_after import Surroundings
 from ioportal.changes.change_points import MAIN_METRICS, single_step
 from ioportal.changes.comparison_sentences import sentence

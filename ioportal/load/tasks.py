@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.db import OperationalError
 
-from ioportal.load import baselines, retention_stage
+from ioportal.load import baselines, retention_run
 from ioportal.telemetry.stage_runs import failures_recorded
 
 
@@ -18,4 +18,4 @@ def refresh_baselines() -> None:
 def retain() -> None:
     """Drop and compress old chunks."""
     with failures_recorded("retention"):
-        retention_stage.retain()
+        retention_run.retain()

@@ -1,6 +1,6 @@
 """Retention: drop old chunks and record the dropped intervals; compression; the licence.
 
-Periods are in `ioportal.telemetry.levels`; `ioportal.load.retention_stage` drops older data.
+Periods are in `ioportal.telemetry.levels`; `ioportal.load.retention_run` drops older data.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from simulator import storm
+from simulator import story_storm
 from simulator.activity import EVEN_SPREAD, Burst, Source, Transfers
 from simulator.batch.jobs import Demand, Job, Kind
 from simulator.site import OSTS
@@ -33,7 +33,9 @@ def source(job: Job, rng: np.random.Generator) -> Source:
         spread=_spread(job, rng),
         blocked_share=job.era.conflicts if job.era else 0.0,
         readpages_per_getattr=0.02 if job.kind is Kind.SCANNER else 0.004,
-        in_flight=storm.IN_FLIGHT_PER_CLIENT * job.node_count if job.kind is Kind.STORM else None,
+        in_flight=story_storm.IN_FLIGHT_PER_CLIENT * job.node_count
+        if job.kind is Kind.STORM
+        else None,
     )
 
 
@@ -42,7 +44,7 @@ def _bursts(job: Job, rng: np.random.Generator) -> Iterable[Burst]:
     if job.era and job.demand:
         return _pilot(started, job.runtime_s, job.node_count, job.era, job.demand)
     if job.kind is Kind.STORM:
-        return storm.bursts()
+        return story_storm.bursts()
     return _BEHAVIOUR[job.kind](started, job.runtime_s, job.node_count, rng)
 
 

@@ -5,7 +5,7 @@ from enum import Enum
 
 import numpy as np
 
-from simulator import storm, story
+from simulator import story, story_storm
 from simulator.batch.jobs import Ints
 from simulator.clock import DAY_S, HOUR_S, MINUTE_S, local, local_time, midnight
 from simulator.plan import FULL_POLL_S, Plan
@@ -28,7 +28,7 @@ class What(Enum):
 # Days with more frequent reads of the MDT: (from, to, seconds between reads).
 _WATCHED = (
     (*story.WEEK, 20 * MINUTE_S),
-    (storm.START - HOUR_S, storm.START + 2 * HOUR_S, FULL_POLL_S),
+    (story_storm.START - HOUR_S, story_storm.START + 2 * HOUR_S, FULL_POLL_S),
     (local(2017, 8, 15, "22:00:00"), local(2017, 8, 16, "04:00:00"), FULL_POLL_S),
     (local(2017, 8, 15, "23:50:00"), local(2017, 8, 16, "01:10:00"), MINUTE_S),
     (local(2017, 8, 18), local(2017, 8, 18, "05:00:00"), FULL_POLL_S),

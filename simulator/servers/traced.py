@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from simulator import site, storm, story
+from simulator import site, story, story_storm
 from simulator.activity import Source
 from simulator.batch.jobs import Job
 from simulator.centre import Centre
@@ -68,7 +68,7 @@ INCIDENTS = (
     ),
     *(
         Incident(f"storm, ramp {n}", begin - _PAUSE_S, end + _PAUSE_S)
-        for n, (begin, end) in enumerate(storm.RAMPS, start=1)
+        for n, (begin, end) in enumerate(story_storm.RAMPS, start=1)
     ),
     CRISIS,
     Incident(

@@ -10,7 +10,7 @@ from psycopg import sql
 from ioportal.ingest.models import LateRows
 from ioportal.jobs import rpc_reports
 from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics
-from ioportal.load import retention_stage
+from ioportal.load import retention_run
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.models import RetentionLog
 from tests.logs import Run, at, job_stats, rpc, sacct
@@ -31,7 +31,7 @@ def _retention_periods(settings):
 @pytest.fixture
 def after():
     """Run the retention stage as of a number of days from now."""
-    return lambda days: retention_stage.retain(datetime.now(UTC) + timedelta(days=days))
+    return lambda days: retention_run.retain(datetime.now(UTC) + timedelta(days=days))
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_failing_level_does_not_block_other_levels(traced_job, after, rows, qu
         cursor.execute(f"CREATE VIEW dependent_report AS TABLE {chunk}")
 
     with pytest.raises(
-        retention_stage.RetentionFailed, match=r"of telemetry_rpcwindow: .*other objects"
+        retention_run.RetentionFailed, match=r"of telemetry_rpcwindow: .*other objects"
     ):
         after(days=31)
 

@@ -9,7 +9,7 @@ import pytest
 from collectors.format import Origin
 from collectors.formats import BY_NAME, recognised
 from collectors.source import Source
-from ioportal.experiments.analysis import bursts, efficiency, stragglers
+from ioportal.experiments.analysis import access_methods, bursts, stragglers
 from ioportal.experiments.analysis.runs import run_frame
 from ioportal.experiments.analysis.scaling import scaling
 from simulator.experiments import access, ior, pairs
@@ -54,7 +54,7 @@ def test_the_efficiencies_of_the_protocols_are_found(table):
     rows = table(access.write)[""].rows(named=True)
     runs = run_frame(facts(row, number) for number, row in enumerate(rows))
 
-    result = efficiency.matrix(runs, "efficiency_share", "protocol", "locality")
+    result = access_methods.matrix(runs, "efficiency_share", "protocol", "locality")
 
     for protocol, shares in access.TRUTH.items():
         for locality, share in zip(access.LOCALITIES, shares, strict=True):

@@ -85,7 +85,7 @@ class Mitigation(models.Model):
     fix = models.CharField("upstream fix", max_length=16, choices=Fix.choices, blank=True)
     fix_url = models.URLField("link of the fix", max_length=500, blank=True)
     source = models.CharField(max_length=16, choices=Source.choices, default=Source.HAND)
-    # A case's key in the app `flags`, which depends on this one.
+    # Without a foreign key: a mitigation outlives its case.
     case_key = models.BigIntegerField(null=True, blank=True)
     # Names a mitigation for good, so that logging it again changes nothing.
     key = models.CharField(max_length=100, null=True, unique=True, editable=False)  # noqa: DJ001  (unique)

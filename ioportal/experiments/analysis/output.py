@@ -10,8 +10,8 @@ import polars as pl
 
 from ioportal.core.formatting import percent
 from ioportal.experiments.analysis import stragglers
+from ioportal.experiments.analysis.access_methods import spearman
 from ioportal.experiments.analysis.bursts import SLOW, bursts, share_in_band
-from ioportal.experiments.analysis.efficiency import spearman
 from ioportal.experiments.analysis.stragglers import MIN_COMPONENTS
 from ioportal.jobs.analysis.comparison.results import SHARES
 

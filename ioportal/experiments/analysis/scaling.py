@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from ioportal.experiments.analysis.efficiency import mean_interval
+from ioportal.experiments.analysis.access_methods import mean_interval
 from ioportal.jobs.analysis.comparison.results import CONFIDENCE
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _SURE = 1 - CONFIDENCE
 
 @dataclass(frozen=True)
 class Level:
-    """The values at one scale, outliers included; see `efficiency.mean_interval`."""
+    """The values at one scale, outliers included; see `access_methods.mean_interval`."""
 
     scale: float
     count: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ioportal.core.charts.time_axis import Figure
-    from ioportal.experiments.analysis.efficiency import StepTimes
+    from ioportal.experiments.analysis.access_methods import StepTimes
     from ioportal.experiments.analysis.latency_model import Prediction
     from ioportal.experiments.analysis.storage_timing import Timing
 

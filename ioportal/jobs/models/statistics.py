@@ -157,7 +157,7 @@ class DirtyStatistics(_DirtyJob):
 
 
 class DirtyEvidenceQuerySet(PendingQuerySet):
-    """Pending work of the evidence stage."""
+    """Pending work of evaluation."""
 
     def mark(self, job_ids: Iterable[int], since: datetime | None = None) -> None:
         """Request a new evaluation of jobs; `since`: start of the first changed window."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import QueryDict
 
-    from ioportal.changes.analysis.before_after import Period
+    from ioportal.changes.analysis.periods import Period
     from ioportal.changes.arm_details import ArmDetails, MetricDetails
     from ioportal.changes.arm_totals import Total
     from ioportal.changes.before_after import Neighbour

@@ -4,7 +4,7 @@ import numpy as np
 
 from ioportal.core.charts.axes import FONT_SIZE
 from ioportal.core.charts.palette import LOOKS
-from ioportal.experiments.analysis.efficiency import StepTimes
+from ioportal.experiments.analysis.access_methods import StepTimes
 from ioportal.experiments.analysis.scaling import scaling
 from ioportal.experiments.analysis.stragglers import Persistence, Skill
 from ioportal.experiments.charts import bars, lines

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ioportal.jobs.analysis.anonymity import coarse
-from ioportal.load import retention_stage
+from ioportal.load import retention_run
 from ioportal.load.analysis.waiting import MIN_BASELINE_WINDOWS
 from ioportal.load.models import Incident
 from ioportal.site.models import Server
@@ -207,7 +207,7 @@ def test_an_incident_survives_the_removal_of_its_windows(client, sam, alice, sav
         return words_of(client.get(address)), json_of(client.get(f"{address}?format=json"))
 
     before = contents(sam), contents(alice)
-    retention_stage.retain(datetime.now(UTC) + timedelta(days=31))
+    retention_run.retain(datetime.now(UTC) + timedelta(days=31))
 
     assert not AttributedRpc.objects.exists()
     assert (contents(sam), contents(alice)) == before

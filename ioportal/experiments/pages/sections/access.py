@@ -9,7 +9,7 @@ import polars as pl
 
 from ioportal.core.formatting import lowered, p_value, signed, with_unit
 from ioportal.core.units import Unit
-from ioportal.experiments.analysis import efficiency
+from ioportal.experiments.analysis import access_methods
 from ioportal.experiments.analysis.runs import label_names, metric_names, run_metric, titled
 from ioportal.experiments.charts import bars
 from ioportal.experiments.pages.sections.section import Section, bounds, frame, is_of_ior
@@ -20,7 +20,7 @@ from ioportal.web.common.tables import Column, Table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ioportal.experiments.analysis.efficiency import (
+    from ioportal.experiments.analysis.access_methods import (
         Cell,
         Contrast,
         Covariate,
@@ -48,7 +48,7 @@ class AccessMethods(Section):
 
     @cached_property
     def _labels(self) -> list[str]:
-        return efficiency.default_labels(self._frame, label_names(self._frame))
+        return access_methods.default_labels(self._frame, label_names(self._frame))
 
     @cached_property
     def _metrics(self) -> list[str]:
@@ -95,7 +95,9 @@ class AccessMethods(Section):
     @cached_property
     def matrix(self) -> Matrix:
         """The metric by both labels."""
-        return efficiency.matrix(self._frame, self.metric.name, self.row_label, self.column_label)
+        return access_methods.matrix(
+            self._frame, self.metric.name, self.row_label, self.column_label
+        )
 
     @cached_property
     def findings(self) -> list[str]:
@@ -152,7 +154,7 @@ class AccessMethods(Section):
         """Return the matrix, the distributions and the steps."""
         parts = [self._heat_map(), self._distributions()]
         if not self._steps.is_empty():
-            parts.append(_step_chart(efficiency.step_times(self._steps, self._frame)))
+            parts.append(_step_chart(access_methods.step_times(self._steps, self._frame)))
         return parts
 
     def _heat_map(self) -> Part[Any]:
@@ -244,7 +246,7 @@ class AccessMethods(Section):
             "covariates": Table(
                 "Correlations within cells",
                 _COVARIATES,
-                efficiency.covariates(
+                access_methods.covariates(
                     self._frame, self.metric.name, self.row_label, self.column_label
                 ),
                 about=f"Spearman's correlation with {self.metric.title} among the runs of each "

@@ -11,7 +11,7 @@ import numpy as np
 
 from ioportal.core.formatting import with_unit
 from ioportal.core.units import Unit
-from ioportal.experiments.analysis.efficiency import mean_interval
+from ioportal.experiments.analysis.access_methods import mean_interval
 from ioportal.experiments.charts.bars import box_plot
 from ioportal.experiments.pages.sections.section import (
     IOR_LABEL,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     _Figure = TypeVar("_Figure", float, Floats)
 
-    from ioportal.jobs.analysis.comparison.arms import Floats
-
 _HIGHEST = 0.9
 _FEWEST = 2.0  # independent days
 # The errors of daily medians of few jobs hide a part of the correlation. Chosen by simulation.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -142,18 +142,6 @@ def queues(flow: Flow, capacity_s: float, width_s: float) -> list[Queue]:
             bounds = [*range(first, max(end - longest // 2, first + 1), longest), end]
             found += [Queue(*part, has_backlog=False) for part in pairwise(bounds)]
     return found
-
-
-def harms(
-    demand: Demand,
-    groups: Sequence[Group],
-    owners: Sequence[str],
-    capacity_s: float,
-    known_steps: int | None = None,
-) -> list[Harm]:
-    """Return the harm of groups in all queues; see `by_queue`."""
-    parts = by_queue(demand, groups, owners, capacity_s, known_steps)
-    return list(chain.from_iterable(found for _, found in parts))
 
 
 def by_queue(

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from ioportal.load.analysis.replay.seconds import by_second, drained
-from ioportal.load.analysis.replay.spared_waiting import Group, Queue, harms
+from ioportal.load.analysis.replay.spared_waiting import Group, Queue
 from tests import by_hand
 from tests.load.analysis.replay.test_spared_waiting import (
     BACKGROUND,
     CAPACITY_S,
     at_limit,
     demand,
+    harms,
     served,
 )
 

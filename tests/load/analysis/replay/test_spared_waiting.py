@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 
 from ioportal.load.analysis.replay.demand import REQUESTS, Demand
 from ioportal.load.analysis.replay.server import at_capacity, plateau
-from ioportal.load.analysis.replay.spared_waiting import Group, harms
+from ioportal.load.analysis.replay.spared_waiting import Group, by_queue
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 WORK_S = 1e-4  # of a request
 CAPACITY_S = 0.5  # seconds of work in a second: 5,000 requests
+
+
+def harms(*replayed):
+    return [harm for _, found in by_queue(*replayed) for harm in found]
 
 
 def served(*senders, seconds=120, seed=1):

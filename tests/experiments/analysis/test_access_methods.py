@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from ioportal.experiments.analysis import efficiency
+from ioportal.experiments.analysis import access_methods
 from ioportal.experiments.analysis.runs import label_names, run_frame
 
 MEANS = {  # CPU/wall of an access study
@@ -40,7 +40,7 @@ def runs():
 
 
 def test_the_matrix_has_the_efficiencies_and_counts_hung_runs(runs):
-    result = efficiency.matrix(runs, "efficiency_share", "protocol", "locality")
+    result = access_methods.matrix(runs, "efficiency_share", "protocol", "locality")
 
     assert (result.rows, result.columns) == (("dcap", "dcap++", "xroot"), ("local", "remote"))
     means = {key: cell.mean.value for key, cell in result.cells.items()}
@@ -51,7 +51,7 @@ def test_the_matrix_has_the_efficiencies_and_counts_hung_runs(runs):
 
 
 def test_contrasts_are_welchs_with_holms_correction(runs):
-    result = efficiency.matrix(runs, "efficiency_share", "protocol", "locality")
+    result = access_methods.matrix(runs, "efficiency_share", "protocol", "locality")
 
     assert result.reference == ("dcap", "local")
     first = result.contrasts[0]
@@ -63,9 +63,9 @@ def test_contrasts_are_welchs_with_holms_correction(runs):
 
 
 def test_any_two_labels_can_be_compared(runs):
-    assert efficiency.default_labels(runs, label_names(runs)) == ["protocol", "locality"]
+    assert access_methods.default_labels(runs, label_names(runs)) == ["protocol", "locality"]
 
-    result = efficiency.matrix(runs, "wall_s", "locality", "arm")
+    result = access_methods.matrix(runs, "wall_s", "locality", "arm")
 
     assert set(result.cells) == set(product(["local", "remote"], ["dcap", "dcap++", "xroot"]))
 
@@ -85,7 +85,7 @@ def test_a_covariate_is_not_confounded_with_the_cells():
         for number, buffers in enumerate(rng.integers(1, 9, 30))
     ]
 
-    found = efficiency.covariates(run_frame(rows), "efficiency_share", "protocol", "locality")
+    found = access_methods.covariates(run_frame(rows), "efficiency_share", "protocol", "locality")
 
     by_name = {each.name: each.correlation for each in found}
     assert by_name["read_ahead_bytes"].high < -0.8
@@ -105,7 +105,7 @@ def test_stage_in_has_steps_that_direct_access_lacks():
         orient="row",
     )
 
-    staged, direct = efficiency.step_times(steps, run_frame(rows))
+    staged, direct = access_methods.step_times(steps, run_frame(rows))
 
     assert (staged.seconds, staged.rest_s) == ({"write": 42.0, "read": 30.0}, 858.0)
     assert (direct.count, direct.seconds, direct.rest_s) == (1, {}, 820.0)

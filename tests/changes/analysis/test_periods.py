@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ioportal.changes.analysis.before_after import Event, NoPeriods, periods
+from ioportal.changes.analysis.periods import Event, NoPeriods, periods
 
 
 def day(number):

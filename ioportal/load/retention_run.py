@@ -1,4 +1,4 @@
-"""The retention stage: drop old chunks that no stage still needs."""
+"""A run of retention: drop old chunks that no stage still needs, after pending rows."""
 
 from __future__ import annotations
 
