@@ -10,7 +10,7 @@ MUTANTS ?= 40
 .DEFAULT_GOAL := help
 unexport PYTHONDONTWRITEBYTECODE
 .NOTPARALLEL:
-.PHONY: help demo demo-data serve test test-all test-deep mutants check format audit bench chaos mail-chaos incidents \
+.PHONY: help demo demo-data serve test test-all test-deep coverage mutants check format audit bench chaos mail-chaos incidents \
         flag-quality services stop env secrets lock clean setup setup-dev setup-test setup-bench migrate
 
 VENV := .venv/bin
@@ -51,6 +51,10 @@ test-all: setup-test services check  ## Run the checks and all tests
 test-deep: setup-test services  ## Run the property tests with 100 times as many examples (nightly)
 	@$(RUN) $(VENV)/pytest $(PARALLEL) --hypothesis-profile deep -m hypothesis \
 	    --override-ini faulthandler_timeout=0
+
+coverage: setup-test services  ## Run all tests but the long ones; report the branches of collectors, rules and analysis
+	@$(RUN) $(VENV)/coverage run -m pytest $(PARALLEL) -m "not long"
+	@$(VENV)/coverage combine --quiet && $(VENV)/coverage report
 
 mutants: setup-dev services  ## Count the code changes that tests detect, in a sample (MUTANTS=40 SEED=1)
 	@$(RUN) $(VENV)/python -m scripts.mutants $(or $(SEED),1) $(MUTANTS)

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from difflib import unified_diff
 from functools import cache
 from pathlib import Path
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from libcst import Module
     from mutmut.mutation.file_mutation import Mutation
 
-PATHS = ("collectors", "ioportal/analysis")  # as in pyproject.toml, which mutmut reads
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
 MYPY = (sys.executable, "-m", "mypy")
 SAME_EXAMPLES = "--hypothesis-seed=0"
@@ -70,6 +70,12 @@ def run(seed: int, size: int, paths: Sequence[str]) -> None:
             else:
                 print(f"{number:4} SURVIVED {mutant.module}\n{mutant.diff}\n", flush=True)
     say(f"{killed} of {len(mutants)} mutants killed ({killed / len(mutants):.0%}), seed {seed}")
+
+
+def source_paths() -> list[str]:
+    """Return the paths whose coverage is measured, too."""
+    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    return cast("list[str]", settings["tool"]["coverage"]["run"]["source"])
 
 
 def copy_checkout(folder: Path) -> None:
@@ -176,7 +182,7 @@ def imports(path: Path) -> set[str]:
 def main() -> None:
     match sys.argv[1:]:
         case [seed, size, *paths] if seed.isdecimal() and size.isdecimal():
-            run(int(seed), int(size), paths or PATHS)
+            run(int(seed), int(size), paths or source_paths())
         case _:
             sys.exit(__doc__)
 
