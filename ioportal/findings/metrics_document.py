@@ -297,7 +297,7 @@ analysis of a range and an incident list its queues. The page of a queue shows h
 waited in each second, with and without a group.
 
 **Visibility.** Users see the share of work and the extra wait of their own jobs and groups, in
-flags, mails and pages alike, with two significant digits: others' requests are a part of them.
+flags, mails and pages alike, with two significant digits, because they include others' requests.
 Flags have such figures for staff, too. If rounding would move a figure to the other side of its
 threshold, it is the threshold. The page of a queue shows users one group, the widest of theirs. The
 waiting of all requests, the number of users who waited, and the figures of others by second are

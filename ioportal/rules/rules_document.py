@@ -56,7 +56,7 @@ recurs: an expired one by new findings not older than these 30 days, whenever th
 **Evaluation times.** A job is evaluated whenever its data changes, and its user by the day up to
 then. Hosts and filesystems are evaluated by their latest five minutes or hour. Data that arrives
 later affects back-tests only. A flag keeps the highest value of its measure, with the other numbers
-of that finding; those of an ended job are of its latest evaluation.
+of that finding; an ended job keeps the numbers of its latest evaluation.
 
 **Scope of thresholds.** A set of thresholds applies to the whole site, a filesystem, a cluster, a
 queue, or a combination of filesystem and cluster or queue. A job belongs to its queue, its cluster,

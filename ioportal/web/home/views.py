@@ -33,7 +33,7 @@ def home(request: UserRequest) -> HttpResponseBase:
 @require_safe
 @staff_only
 def now(request: UserRequest) -> HttpResponseBase:
-    """Show the parts of the home page that are refreshed, or those of a server's page."""
+    """Show the refreshed parts of the home page, or of a server's page."""
     if name := parameter(request, "server"):
         states = server_states.of_server(request.user, name)
         return render(request, "servers/_now.html", {"name": name, "states": states})

@@ -135,7 +135,7 @@ class QueuePage:
 
     @property
     def per_second(self) -> float:
-        """How many arrived in each of them, as mails say."""
+        """How many arrived in each second, as mails say."""
         return self.requests / self.sent_s
 
     @property
