@@ -22,15 +22,21 @@ if TYPE_CHECKING:
     from ioportal.telemetry.piecewise import Piece
 
 _MIDNIGHT = datetime(2000, 1, 1, tzinfo=UTC)  # bins are multiples of their width from any midnight
+# A poll interval counts in proportion to its part in the range.
+_IN_RANGE = sql.SQL("""
+{operations} * extract(epoch FROM least(w."end", %(end)s) - greatest(w.start, %(start)s))
+    / extract(epoch FROM w."end" - w.start)
+""").format(operations=metadata_operations("w"))
+
 # Windows of a job belong to its owner, others to their process or unattributed kind. Windows that
 # start and end in the same bins are added up; totals of unknown duration are excluded.
 _LOAD = sql.SQL(
     """
 SELECT w.target_id,
-    date_bin(%(width)s, w.start, %(midnight)s) AS begins,
+    date_bin(%(width)s, since, %(midnight)s) AS begins,
     greatest(
-        date_bin(%(width)s, w."end", %(midnight)s),
-        date_bin(%(width)s, w.start, %(midnight)s) + %(width)s
+        date_bin(%(width)s, until, %(midnight)s),
+        date_bin(%(width)s, since, %(midnight)s) + %(width)s
     ) AS ends,
     w.kind,
     CASE w.kind
@@ -38,27 +44,36 @@ SELECT w.target_id,
     END AS principal_id,
     sum({operations})::float8 AS operations
 FROM telemetry_iowindow w
+CROSS JOIN LATERAL (
+    SELECT greatest(w.start, %(start)s), least(w."end", %(end)s)
+) inside(since, until)
 LEFT JOIN jobs_job j ON w.kind = %(JOB)s AND j.id = w.job_id
 LEFT JOIN site_sourcejobid s ON w.kind = %(PROCESS)s AND s.id = w.source_job_id
-WHERE w.target_id = ANY(%(targets)s) AND w.start >= %(start)s AND w.start < %(end)s
-    AND w.basis <> %(TOTAL)s
+WHERE w.target_id = ANY(%(targets)s) AND w.start >= %(earliest)s AND w.start < %(end)s
+    AND w."end" > %(start)s AND w."end" > w.start AND w.basis <> %(TOTAL)s
 GROUP BY 1, 2, 3, 4, 5
 """
-).format(operations=metadata_operations("w"))
+).format(operations=_IN_RANGE)
 
 
 def target_load(
-    targets: Collection[int], start: datetime, end: datetime, width: timedelta
+    targets: Collection[int],
+    start: datetime,
+    end: datetime,
+    width: timedelta,
+    longest: timedelta,
 ) -> list[tuple[int, datetime, datetime, int, str, float]]:
     """Return operations on metadata targets by bins of `width` on the clock and by user or process.
 
-    Each row has target, start, end, `Principal`, name and operations of windows in [start, end).
+    Each row has target, start, end, `Principal`, name and operations in [start, end). Intervals of
+    up to `longest` may begin before the range.
     """
     values: dict[str, Any] = {
         "JOB": Principal.JOB.value,
         "PROCESS": Principal.PROCESS.value,
         "TOTAL": IoWindow.Basis.TOTAL.value,
         "targets": list(targets),
+        "earliest": start - longest,
         "start": start,
         "end": end,
         "width": width,
@@ -175,15 +190,13 @@ WHERE w.filesystem_id = %(filesystem)s AND w.target_id <> 0 AND w.basis <> %(TOT
     AND (w.start >= %(start)s OR w."end" = %(end)s)
 """).format(operations=metadata_operations("w"))
 
-# A poll interval counts in proportion to its part in the range.
 _OPERATIONS = sql.SQL("""
-SELECT sum({operations} * extract(epoch FROM least(w."end", %(end)s) - greatest(w.start, %(start)s))
-    / extract(epoch FROM w."end" - w.start))::float8
+SELECT sum({operations})::float8
 FROM telemetry_iowindow w
 WHERE w.job_id = %(job)s AND w.job_id <> 0 AND w.filesystem_id = %(filesystem)s
     AND w.target_id <> 0 AND w.basis <> %(TOTAL)s AND w."end" > w.start
     AND w.start >= %(earliest)s AND w.start < %(end)s AND w."end" > %(start)s
-""").format(operations=metadata_operations("w"))
+""").format(operations=_IN_RANGE)
 
 # Statistics are computed at intervals: windows that arrived later are not included.
 _COUNTED_UNTIL = sql.SQL("""

@@ -133,8 +133,9 @@ class MetadataLoad:
     def _rows(self) -> pl.DataFrame:
         if self.window is None:
             return pl.DataFrame(schema=_COLUMNS)
+        longest = max(target.poll_gap for target in self._mdts)
         rows = target_load(
-            self._observed_until.keys(), self.window.start, self.window.end, self._step
+            self._observed_until.keys(), self.window.start, self.window.end, self._step, longest
         )
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 

@@ -52,6 +52,15 @@ def test_staff_see_the_load_by_user_and_process(as_staff, busy):
     assert "process login1.bash" in words_of(as_staff.get("/"))
 
 
+def test_poll_intervals_count_in_proportion_to_their_part_in_the_range(as_staff, busy):
+    """As in the overview, which has the same operations."""
+    between = "start=2017-07-05T12:25:00Z&end=2017-07-05T12:28:00Z"
+    rows = csv_of(as_staff.get(f"/load/?format=csv&{between}"))
+
+    assert [float(row["metadata_operations"]) for row in rows] == [1_800, 18]
+    assert [float(row["per_second"]) for row in rows] == [10, 0.1]
+
+
 def test_a_storm_of_a_minute_is_visible_in_six_hours(as_staff, busy, logs, ingest):
     ingest("job_stats", logs("lake", job_stats("lake-MDT0000", {}), read_at=at("12:51:20")))
     for clock, opens in (("11:30:15", 0), ("11:31:15", 6_000), ("11:32:15", 6_060)):
