@@ -12,6 +12,7 @@ from ioportal.core import formatting
 from ioportal.core.time_ranges import TimeRange
 from ioportal.jobs import similar_jobs
 from ioportal.jobs.analysis.anonymity import MIN_GROUP, MIN_OWNERS
+from ioportal.jobs.models import DirtyStatistics
 from ioportal.metrics import BY_NAME, METRICS, Metric
 
 if TYPE_CHECKING:
@@ -131,6 +132,11 @@ def sharing(inside: PandaSummary | None) -> dict[str, Any]:
     }
 
 
+def has_pending_statistics(job: Job) -> bool:
+    """Return whether recomputation of a job's figures is pending."""
+    return DirtyStatistics.objects.filter(job_id=job.pk).exists()
+
+
 def facts(
     job: Job, statistics: JobStatistics | None, inside: PandaSummary | None
 ) -> dict[str, Any]:
@@ -153,6 +159,7 @@ def facts(
             for name in (f"count_{kind}", f"mean_{kind}_us")
         }
         values |= {name: getattr(statistics, name) for name in _QUALITY}
+        values["pending_statistics"] = has_pending_statistics(job)
     return values
 
 

@@ -20,7 +20,7 @@ from ioportal.findings.flags.flag_history import job_marks
 from ioportal.ingest import data_quality
 from ioportal.jobs import job_facts, panda_jobs, rpc_reports
 from ioportal.jobs.job_facts import Comparison
-from ioportal.jobs.models import DirtyStatistics, Job, JobStatistics, Launch
+from ioportal.jobs.models import Job, JobStatistics, Launch
 from ioportal.load.impact import impact_totals
 from ioportal.load.job_series import JobSeries
 from ioportal.load.step_charts import BY_NAME, KINDS, Timeline
@@ -157,7 +157,7 @@ class JobPage:
     @cached_property
     def is_stale(self) -> bool:
         """Whether recomputation of the statistics is pending."""
-        return DirtyStatistics.objects.filter(job_id=self.job.pk).exists()
+        return job_facts.has_pending_statistics(self.job)
 
     @cached_property
     def figure_groups(self) -> dict[str, list[job_facts.Figure]]:
