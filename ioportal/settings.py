@@ -238,6 +238,8 @@ MINUTES_RETENTION = env.retention("IOPORTAL_MINUTES_RETENTION", "180d")
 TOTALS_RETENTION = env.retention("IOPORTAL_TOTALS_RETENTION", "400d")
 POLLS_RETENTION = env.retention("IOPORTAL_POLLS_RETENTION", "400d")
 TEN_MINUTES_RETENTION = env.retention("IOPORTAL_TEN_MINUTES_RETENTION", "forever")
+# Of single batches of agents; older ones of a stream and day are joined.
+BATCHES_RETENTION = env.retention("IOPORTAL_BATCHES_RETENTION", "7d")
 # Of texts of mails with their delivery logs, and of decisions about mails.
 MAILS_RETENTION = env.retention("IOPORTAL_MAILS_RETENTION", "400d")
 MAIL_DECISIONS_RETENTION = env.retention("IOPORTAL_MAIL_DECISIONS_RETENTION", "180d")

@@ -77,10 +77,11 @@ def receive(
 
 
 def _is_known(source: Source, manifest: Manifest, content: str) -> bool:
+    sequence = manifest.sequence
     stored = Batch.objects.filter(
-        source=source, stream=manifest.stream, sequence=manifest.sequence
+        source=source, stream=manifest.stream, first_sequence__lte=sequence, sequence__gte=sequence
     ).first()
-    if stored and stored.content != content:
+    if stored and stored.content not in {"", content}:
         raise Conflict(
             f"Batch {manifest.key} of {source} was delivered before with different content.",
             remedy="Start a new stream: a stored batch is never replaced.",
@@ -163,6 +164,7 @@ def _begin(source: Source, manifest: Manifest, content: str) -> Batch:
         segment=segment,
         source=source,
         stream=manifest.stream,
+        first_sequence=manifest.sequence,
         sequence=manifest.sequence,
         content=content,
     )

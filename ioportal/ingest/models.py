@@ -32,6 +32,12 @@ class SegmentQuerySet(models.QuerySet["Segment"]):
         """Segments `user` may see: staff only, because raw logs contain the jobs of all users."""
         return self if user.is_staff else self.none()
 
+    def row_keys(self) -> dict[int, int]:
+        """Return the segments by the keys that rows name: their own, and those of their parts."""
+        own = list(self.values_list("pk", flat=True))
+        parts = SegmentPart.objects.filter(segment__in=own).values_list("pk", "segment_id")
+        return {**{key: key for key in own}, **dict(parts)}
+
     def new_keys(self, number: int) -> list[int]:
         """Return unused primary keys: rows may name a segment before it is stored."""
         with connection.cursor() as cursor:
@@ -105,17 +111,29 @@ class Segment(models.Model):
         return hasattr(self, "batch")
 
 
+class SegmentPart(models.Model):
+    """The former segment of a batch that was joined with others: rows still name its key."""
+
+    id = models.BigIntegerField(primary_key=True)
+    segment = models.ForeignKey(Segment, models.CASCADE, related_name="parts")
+
+    def __str__(self) -> str:
+        return f"{self.pk} of {self.segment}"
+
+
 class Batch(models.Model):
     """The stream and sequence number of a segment that an agent sent.
 
     A stream starts when the state of an agent is created; its sequence numbers increase by one.
+    Old batches are joined (`ioportal.ingest.joined_batches`).
     """
 
     segment = models.OneToOneField(Segment, models.CASCADE, related_name="batch")
     source = models.ForeignKey(Source, models.CASCADE, related_name="batches")
     stream = models.UUIDField()
-    sequence = models.BigIntegerField()
-    content = models.CharField(max_length=64)  # SHA-256; equal in every delivery
+    first_sequence = models.BigIntegerField()
+    sequence = models.BigIntegerField()  # the last one; equal to the first, unless joined
+    content = models.CharField(max_length=64)  # SHA-256; equal in every delivery; "" if joined
 
     class Meta:
         constraints = [

@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce
 from collectors import tables
 from collectors.tables import OPERATIONS, REQUEST_COUNTERS
 from ioportal.ingest import expected_operations, panda_links
-from ioportal.ingest.models import AccountingRecord, LateRows
+from ioportal.ingest.models import AccountingRecord, LateRows, Segment
 from ioportal.site.models import Counter
 from ioportal.telemetry import levels
 from ioportal.telemetry.models import Principal, RetentionLog, floor_to_window
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from collectors.tables import Table
-    from ioportal.ingest.models import Segment
     from ioportal.telemetry.levels import Level
 
 _RPCS: Any = F("count")
@@ -220,10 +219,12 @@ def _stored(group: Sequence[Segment]) -> dict[int, tuple[int, int]]:
     if raw := _raw(group):
         sums = _within(raw.level, group).values_list("segment_id")
         amount = _requests() if table is tables.SERVICE_COUNTERS else raw.operations
-        for pk, records, operations in sums.annotate(
+        segments = _keys(group)
+        for key, records, operations in sums.annotate(
             records=Count("segment_id"), amount=Sum(amount)
         ):
-            found[pk] = records, int(operations or 0)
+            earlier = found[segments[key]]
+            found[segments[key]] = earlier[0] + records, earlier[1] + int(operations or 0)
         return found
     records = AccountingRecord.objects.filter(segment__in=found).values_list("segment")
     return found | {pk: (number, 0) for pk, number in records.annotate(number=Count("pk"))}
@@ -234,13 +235,18 @@ def _within(level: Level, group: Sequence[Segment]) -> QuerySet[Any]:
     starts = [floor_to_window(segment.start) for segment in group if segment.start]
     ends = [segment.end for segment in group if segment.end]
     every: QuerySet[Any] = level.model._default_manager.all()  # noqa: SLF001  (documented name)
-    rows = every.filter(segment_id__in=[segment.pk for segment in group])
+    rows = every.filter(segment_id__in=list(_keys(group)))
     if not starts or not ends:
         return rows.none()
     rows = rows.filter(**{f"{level.time}__lte": max(ends)})
     if level is levels.IO_WINDOWS:
         return rows  # the window of a read starts with the read before
     return rows.filter(**{f"{level.time}__gte": min(starts)})
+
+
+def _keys(group: Sequence[Segment]) -> dict[int, int]:
+    """Return the segments by the keys in their rows."""
+    return Segment.objects.filter(pk__in=[segment.pk for segment in group]).row_keys()
 
 
 def _requests() -> Any:
@@ -253,7 +259,11 @@ def _attributed(group: Sequence[Segment]) -> dict[int, int]:
     """Return the attributed operations by segment."""
     level, operations = _ATTRIBUTED[group[0].table]
     sums = _within(level, group).values_list("segment_id").annotate(amount=Sum(operations))
-    return {pk: int(number) for pk, number in sums}
+    segments = _keys(group)
+    found: dict[int, int] = defaultdict(int)
+    for key, number in sums:
+        found[segments[key]] += int(number)
+    return found
 
 
 def _expected(group: Sequence[Segment], retained: _Retained) -> dict[int, int]:

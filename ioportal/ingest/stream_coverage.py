@@ -136,13 +136,13 @@ def _has_rows(batch: Batch, claim: Coverage, part: Interval) -> bool:
     segments = Segment.objects.filter(
         pk__in=_segments(batch), records__gt=0, start__lte=part.end, end__gte=part.start
     )
-    ids = list(segments.values_list("pk", flat=True))
-    if not ids:
+    keys = list(segments.row_keys())
+    if not keys:
         return False
     level, model = _ROWS[Coverage.Source(claim.source)]
     if not retention.is_retained((level,), part.start, part.end):
         return True
-    rows = model.objects.filter(segment_id__in=ids)
+    rows = model.objects.filter(segment_id__in=keys)
     if model is RpcWindow:
         rows = rows.filter(
             start__range=(floor_to_window(part.start), part.end),

@@ -38,9 +38,8 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from django.db.models import QuerySet
-
     from collectors.tables import Table
+    from ioportal.ingest.models import SegmentQuerySet
 
 log = structlog.get_logger()
 
@@ -105,36 +104,35 @@ def delete_next(limit: int) -> int:
         return 0
     with transaction.atomic():
         attribution_stage.lock()
-        keys = list(_segments(stream).order_by("pk").values_list("pk", flat=True)[:limit])
-        segments = Segment.objects.filter(pk__in=keys)
+        first = list(_segments(stream).order_by("pk").values_list("pk", flat=True)[:limit])
+        segments = Segment.objects.filter(pk__in=first)
         extent = segments.aggregate(start=Min("start"), end=Max("end"))
         if extent["start"]:
             _delete_rows(stream, segments, extent["start"], extent["end"])
         stream_coverage.remove(segments)  # of batches that an earlier version stored late
         segments.delete()
-        return len(keys)
+        return len(first)
 
 
-def _segments(stream: Stream) -> QuerySet[Segment]:
+def _segments(stream: Stream) -> SegmentQuerySet:
     return Segment.objects.filter(batch__source=stream.source_id, batch__stream=stream.stream)
 
 
-def _delete_rows(
-    stream: Stream, segments: QuerySet[Segment], start: datetime, end: datetime
-) -> None:
+def _delete_rows(stream: Stream, segments: SegmentQuerySet, start: datetime, end: datetime) -> None:
     """Delete the rows of segments; request all that depends on them again."""
     table = BY_NAME[stream.source.format].batch_table
     model, time = _ROWS[table]
     span = {f"{time}__gte": floor_to_window(start), f"{time}__lte": end}
-    rows = model.objects.filter(segment_id__in=[segment.pk for segment in segments], **span)
+    keys = list(segments.row_keys())
+    rows = model.objects.filter(segment_id__in=keys, **span)
     server = stream.source.server
     targets = set(segments.values_list("targets", flat=True)) - {None}
     stale: set[int] = set()
     if table is tables.JOB_DELTAS:
-        stale = _delete_io_windows(rows, start, end)
+        stale = _delete_io_windows(keys, start, end)
     rows.delete()
     if table is tables.RPC_WINDOWS and server:
-        delete_seconds([segment.pk for segment in segments])
+        delete_seconds(keys)
         DirtyTrace.objects.bulk_create(
             DirtyTrace(server=server, start=segment.start, end=segment.end, has_rows=True)
             for segment in segments
@@ -156,18 +154,15 @@ def _delete_rows(
         DirtyEvidence.objects.mark(stale, start)
 
 
-def _delete_io_windows(rows: QuerySet[JobDelta], start: datetime, end: datetime) -> set[int]:
+def _delete_io_windows(keys: list[int], start: datetime, end: datetime) -> set[int]:
     """Delete the windows of increments; return the jobs that had them."""
-    for changed in rows.values("filesystem_id", "target_id").annotate(
+    windows = IoWindow.objects.filter(segment_id__in=keys, start__gte=start, start__lte=end)
+    for changed in windows.values("filesystem_id", "target_id").annotate(
         first=Min("start"), last=Max("end")
     ):
         rollups.mark_target_dirty(
             changed["filesystem_id"], changed["target_id"], changed["first"], changed["last"]
         )
-        start = min(start, changed["first"])
-    windows = IoWindow.objects.filter(
-        segment_id__in=rows.values("segment_id"), start__gte=start, start__lte=end
-    )
     stale = set(windows.exclude(job_id=0).values_list("job_id", flat=True).distinct())
     windows.delete()
     return stale

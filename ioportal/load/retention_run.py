@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Min
 
 from ioportal.core.postgres.advisory_locks import Lock, hold
-from ioportal.ingest import attribution_stage
+from ioportal.ingest import attribution_stage, joined_batches
 from ioportal.ingest.models import DirtyDeltas, DirtyReads, DirtyTrace
 from ioportal.load import incidents
 from ioportal.telemetry import levels, retention, rollups, storage
@@ -67,6 +67,8 @@ def _steps(now: datetime) -> Iterator[tuple[str, Callable[[], object]]]:
     for level in levels.LEVELS:
         if level.retention is not None:
             yield f"dropping chunks of {level.table}", partial(_drop, level, now - level.retention)
+    yield "joining of old batches", partial(drain, lambda _: joined_batches.join_old(now), TURN_S)
+    yield "keys of dropped rows", joined_batches.forget_keys
     yield "sizes of tables", partial(storage.note_sizes, now.date())
     if retention.licence() == "timescale":
         before = now - settings.COMPRESSED_AFTER

@@ -218,7 +218,8 @@ DELETE FROM telemetry_iowindow w
 WHERE filesystem_id = %(filesystem)s AND target_id = %(folded_target)s
     AND start >= %(start)s AND "end" > %(start)s AND "end" <= %(end)s
     -- Rows that agents on other hosts of the filesystem computed stay.
-    AND NOT EXISTS (SELECT 1 FROM ingest_batch b WHERE b.segment_id = w.segment_id)
+    AND NOT EXISTS (SELECT FROM ingest_batch b WHERE b.segment_id = w.segment_id)
+    AND NOT EXISTS (SELECT FROM ingest_segmentpart p WHERE p.id = w.segment_id)
 """
 
 # Between the adjacent reads. If a window was derived across some of these before they arrived:

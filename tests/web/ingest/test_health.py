@@ -67,7 +67,10 @@ def sent(trace):
             **facts,
         )  # fmt: skip
         Segment.objects.filter(pk=segment.pk).update(loaded_at=end)
-        Batch.objects.create(segment=segment, source=trace, sequence=sequence, stream=1, content="")
+        Batch.objects.create(
+            segment=segment, source=trace, first_sequence=sequence, sequence=sequence, stream=1,
+            content="",
+        )  # fmt: skip
         Coverage.objects.create(
             source=Coverage.Source.RPC_TRACE, source_id=trace.server_id, start=start, end=end,
             segment_id=segment.pk,
