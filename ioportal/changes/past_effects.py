@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _KEY = "mitigation-effect-5"  # to be changed with `PastEffect`
 _CACHED = timedelta(days=30)
 _MEASURED_AGAIN = timedelta(days=1)  # while data arrives
+_TRIED_AGAIN = timedelta(hours=1)  # if there is no effect yet
 _LISTED = 10
 _QUOTED = 2
 _METADATA = {Source.JOB_STATS_MDT, Source.RPC_TRACE, Source.IMPACT, Source.EXPORTS}
@@ -94,12 +95,12 @@ def measure_next(limit: int) -> int:
     mitigations = Mitigation.objects.exclude(metric="").order_by("-started_at", "-pk")
     stored = _stored(mitigations)
     now = timezone.now().timestamp()
-    oldest = now - _MEASURED_AGAIN.total_seconds()
-    due = [
-        each
-        for each in mitigations
-        if each.pk not in stored or stored[each.pk].measured_at < oldest
-    ][:limit]
+
+    def is_due(effect: PastEffect) -> bool:
+        valid = _TRIED_AGAIN if effect.strength == 1.0 else _MEASURED_AGAIN
+        return effect.measured_at < now - valid.total_seconds()
+
+    due = [each for each in mitigations if each.pk not in stored or is_due(stored[each.pk])][:limit]
     staff = get_user_model()(is_staff=True)
     for measured in mitigation_effects.measure(due, staff):
         mitigation = measured.mitigation

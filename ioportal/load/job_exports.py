@@ -104,7 +104,7 @@ def rpc_report(job: Job, report: RpcReport) -> Export:
         "nodes_seen": report.nodes_seen,
         "nodes_held": report.nodes_held,
     }
-    return Export(f"{job.batch_id}-rpcs", about, _RPC_COLUMNS, _rpc_rows(report))
+    return Export(f"{job.batch_id}-rpc-report", about, _RPC_COLUMNS, _rpc_rows(report))
 
 
 def similar_jobs(job: Job, standings: Iterable[Standing]) -> Export:

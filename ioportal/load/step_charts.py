@@ -154,8 +154,9 @@ class StepsChart:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was observed."""
-        return self.steps.frame.is_empty()
+        """Whether nothing was observed, or all figures are unknown."""
+        frame, kinds = self.steps.frame, self.steps.kinds
+        return all(frame[kind].null_count() == frame.height for kind in kinds or ["start"])
 
     @property
     def kinds(self) -> list[str]:

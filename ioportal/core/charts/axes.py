@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil, floor, log10
 from textwrap import wrap
 from typing import Any
@@ -44,7 +45,7 @@ def axis_title(title: str, unit: str) -> dict[str, object]:
     """Return the title of a value axis: the quantity in the title of its chart, and the unit."""
     quantity = title.partition(" by ")[0].partition(" of ")[0]
     unit = shown_unit(unit)
-    is_named = not unit or unit.lower() in quantity.lower()
+    is_named = not unit or re.search(rf"\b{re.escape(unit)}\b", quantity, re.IGNORECASE)
     text = quantity if is_named else f"{quantity} ({unit})"
     lines = wrap(plotly_text(text), _AXIS_TITLE_WIDTH)
     return {"text": "<br>".join(lines), "font": {"size": FONT_SIZE}}

@@ -42,7 +42,7 @@ _LATEST = """
 WITH latest (id, state, quality, queue, owner) AS MATERIALIZED ({jobs})
 SELECT grouping(state, quality, queue, owner), coalesce(state, quality, queue, owner), count(*),
     NULL
-FROM latest
+FROM (SELECT * FROM latest LIMIT %s) latest
 GROUP BY GROUPING SETS ((state), (quality), (queue), (owner))
 UNION ALL
 SELECT %s, NULL, count(*), array_agg(id) FROM latest
@@ -74,7 +74,7 @@ def latest_jobs(jobs: JobQuerySet) -> LatestJobs:
     counts: dict[str, list[tuple[str | None, int]]] = {name: [] for name in _COUNTED.values()}
     keys: list[int] = []
     with connection.cursor() as cursor:
-        cursor.execute(_LATEST.format(jobs=statement), [*values, _ALL])
+        cursor.execute(_LATEST.format(jobs=statement), [*values, MAX_JOBS, _ALL])
         for grouped, value, count, ids in cursor.fetchall():
             if grouped == _ALL:
                 keys = ids or []

@@ -126,7 +126,7 @@ class CapacityPage:
         """Return the sentence about busy hours."""
         busy = f"Busy hours have {self._shown(server.busy_load)}"
         if not server.is_busy_load_seen:
-            return f"{busy}, for which the latency is not known."
+            return f"{busy}, for which too few steady windows show the latency."
         left = server.limit.value - server.busy_load
         if server.knee is None:
             return f"{busy}."
@@ -202,7 +202,7 @@ class CapacityPage:
         if found is None or server is None:
             return
         if server.resampled is Resampled.HOURS:
-            yield f"All data is of {counted(server.days, 'day')}. Other days may differ."
+            yield f"All steady windows are of {counted(server.days, 'day')}. Other days may differ."
         if found.upgrade:
             yield f"Only data since the upgrade to {found.upgrade} is used."
         if not found.has_handling:

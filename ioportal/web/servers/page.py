@@ -79,7 +79,8 @@ def server_table() -> Table[ServerRow]:
     servers = list(Server.objects.select_related("filesystem").prefetch_related("versions"))
     keys = [server.pk for server in servers]
     traced = coverage.last_observed(Coverage.Source.RPC_TRACE, coverage.contiguous(keys))
-    read = coverage.last_observed(Coverage.Source.MDS_STATS, coverage.polled(keys))
+    reads = Coverage.objects.filter(source=Coverage.Source.MDS_STATS, source_id__in=keys)
+    read = dict(reads.values_list("source_id").annotate(until=Max("end")))
     rows = [
         ServerRow(server, _version(server), traced.get(server.pk), read.get(server.pk))
         for server in servers
@@ -221,8 +222,9 @@ class ServerPage:
 
     @property
     def charts(self) -> list[StepsChart]:
-        """All charts of the range."""
-        return [self.chart(kind.chart.name) for kind in CHART_KINDS] if self._series else []
+        """The charts of the range that have figures: NFS servers count no waits."""
+        charts = [self.chart(kind.chart.name) for kind in CHART_KINDS] if self._series else []
+        return [chart for chart in charts if not chart.is_empty]
 
     def chart(self, name: str) -> StepsChart:
         """Return one chart.

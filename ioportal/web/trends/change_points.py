@@ -58,9 +58,14 @@ class Proposal:
         if mix.effect is None:
             return "Too few jobs or days to check whether the mix of applications changed."
         low, high = (significant(bound) for bound in (mix.effect.low, mix.effect.high))
+        changed = (
+            "shows no change"
+            if mix.effect.low < 1 < mix.effect.high
+            else ratios.measured(mix.effect.value)
+        )
         return (
             f"The mix of applications changed: with the same mix, {lowered(self._title)} "
-            f"{ratios.measured(mix.effect.value)} (ratio {low} to {high})."
+            f"{changed} (ratio {low} to {high})."
         )
 
     @property

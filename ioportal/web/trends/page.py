@@ -124,7 +124,9 @@ class Trend:
     @property
     def exports_url(self) -> str:
         """The URL of the export, without the format."""
-        return f"{reverse('trend', args=[self.chart.name])}?{self.selected.unit_query('step')}"
+        # Exports refuse a step that pages replace.
+        step = {"step": self.buckets.step.value} if "step" in self.selected.query else {}
+        return f"{reverse('trend', args=[self.chart.name])}?{self.selected.unit_query(**step)}"
 
     def _text(self, name: str, value: float | None) -> str:
         if value is not None and (self.unit is None or name == "n"):

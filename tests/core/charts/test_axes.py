@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioportal.core.charts.axes import log_axis, log_ticks, plotly_text, round_step
+from ioportal.core.charts.axes import axis_title, log_axis, log_ticks, plotly_text, round_step
 
 
 @given(low=st.floats(1e-6, 1e12), ratio=st.floats(1.05, 1e12))
@@ -47,3 +47,15 @@ def test_a_round_step_is_the_next_one_two_or_five(least):
 
 def test_markup_and_control_characters_are_escaped():
     assert plotly_text("<b>a\u202eb\n</b>") == "&lt;b>a\\u202eb\\n&lt;/b>"
+
+
+@pytest.mark.parametrize(
+    ("title", "unit", "text"),
+    [
+        ("Service times of metadata RPCs", "s", "Service times (s)"),
+        ("Running jobs by state", "jobs", "Running jobs"),
+        ("Metadata operations by user", "ops/s", "Metadata operations (ops/s)"),
+    ],
+)
+def test_an_axis_names_its_unit_unless_its_title_does(title, unit, text):
+    assert axis_title(title, unit)["text"] == text

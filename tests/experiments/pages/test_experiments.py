@@ -262,6 +262,8 @@ def test_runs_of_different_set_ups_are_not_compared_as_a_whole(as_alice, send):
     page = words_of(as_alice.get(PAGE))
     assert "The runs of an arm differ in locality: arms are not compared as a whole." in page
     assert "Wall time fell" not in page
+    assert "not compared" in page
+    assert "reference" not in page
 
 
 REPORT = """<FrameworkJobReport>{}<PerformanceReport><PerformanceSummary Metric="Timing">

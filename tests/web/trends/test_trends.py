@@ -162,9 +162,10 @@ def test_a_step_too_short_for_the_period_is_replaced(as_staff, new_job):
     new_job(started_at=at("12:00") - 300 * DAY)
     new_job()
 
-    words = words_of(as_staff.get("/trends/?step=hour"))
+    page = as_staff.get("/trends/?metric=opens&step=hour")
 
-    assert "More than 400 steps by hour. Longer steps are used." in words
+    assert "More than 400 steps by hour. Longer steps are used." in words_of(page)
+    assert 'href="/trends/opens/?step=day&amp;format=csv"' in text_of(page)
     assert as_staff.get("/trends/opens/?step=hour&format=csv").status_code == 400
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from django.db.models import Exists, Max, OuterRef
 
 from collectors.tables import PAIR_TRANSFERS
@@ -171,12 +172,12 @@ class OutputPerformance(Section):
         each = self._analysis.bursts
         quantity = "Bandwidth" if unit is _RATE else "Share"
         values = [(label, each[column].to_list()) for label, column in columns.items()]
-        rows = each.select("burst", "size", "start_s", *columns.values()).rows()
+        rows = each.select(pl.col("burst") + 1, "size", "start_s", *columns.values()).rows()
         first_s = rows[0][2]
         return Part(
             title,
             by_position(
-                Column("burst", "Burst", form=lambda burst: f"{burst + 1:,}"),
+                Column("burst", "Burst", form="{:,}".format),
                 Column("size", "Size"),
                 Column(
                     "start_s",

@@ -39,7 +39,10 @@ _OPEN_RUNS = 10
 
 @dataclass(frozen=True)
 class ArmRow:
-    """The figures of a metric in an arm, and the effect relative to the first arm."""
+    """The figures of a metric in an arm, and the effect relative to the first arm.
+
+    The first arm has no effect, nor have arms that are not compared.
+    """
 
     arm: Arm
     look: int
@@ -47,6 +50,7 @@ class ArmRow:
     unknown: int
     metric: Metric
     effect: Effect | None
+    is_compared: bool
 
     @property
     def figures(self) -> tuple[float, float, float, float] | None:
@@ -71,7 +75,9 @@ class ArmRow:
     @property
     def conclusion(self) -> str:
         """The conclusion in a sentence."""
-        return sentence(self.metric, self.effect) if self.effect else ""
+        if self.effect:
+            return sentence(self.metric, self.effect)
+        return "reference" if self.is_compared else "not compared"
 
 
 def _metrics(runs: Iterable[Run]) -> list[Metric]:
@@ -159,7 +165,9 @@ class Runs(Section):
                 numbers = values[metric.name]
                 known = numbers[~np.isnan(numbers)]
                 unknown = int(numbers.size - known.size)
-                rows.append(ArmRow(arm, self.page.looks[arm.pk], known, unknown, metric, effect))
+                look = self.page.looks[arm.pk]
+                is_compared = compared is not None
+                rows.append(ArmRow(arm, look, known, unknown, metric, effect, is_compared))
             yield metric, rows
 
     @cached_property
@@ -245,7 +253,9 @@ class Runs(Section):
             [row for _, rows in self.table for row in rows],
             is_grouped=True,
             about="Runs are independent: tests compare them one by one. Ratios are of medians, to "
-            "the first arm.",
+            "the first arm."
+            if self.comparison
+            else "",
         )
         return {"metrics": metrics, "list": self._list()}
 
@@ -311,7 +321,7 @@ _METRICS: tuple[Column[ArmRow], ...] = (
         "conclusion",
         "Conclusion",
         lambda row: row.conclusion if row.effect else None,
-        cell=lambda row: row.conclusion or "reference",
+        cell=lambda row: row.conclusion,
         css="wrap",
     ),
 )
