@@ -59,6 +59,8 @@ def register(document: _Entry) -> list[str]:
     require_space()
     expect_keys("the document", document, KEYS[""])
     name_ids.lock()
+    for model in (Server, Target):  # in the order of loads, which lock some of them
+        list(model.objects.select_for_update().order_by("pk").values_list("pk"))
     nids_before, before = _nodes_of_nids(), _attribution_facts()
     registered = []
     for table, store in _TABLES.items():
@@ -112,12 +114,13 @@ def add_targets(target_names: Collection[str], filesystem: Filesystem | None) ->
         )
     else:
         filesystems = dict.fromkeys(prefixes, filesystem)
+    name_ids.lock()  # until the commit: loads add targets in any order
     Target.objects.bulk_create(
         [
             Target(name=name, kind=parts.kind.lower(), filesystem=filesystems[parts.filesystem])
             for name, parts in parts_of.items()
         ],
-        ignore_conflicts=True,  # registered concurrently
+        ignore_conflicts=True,  # registered meanwhile
     )
     return list(Target.objects.filter(name__in=parts_of).select_related("filesystem"))
 

@@ -1,7 +1,9 @@
 """Concurrent loads and workers, each with its own connection."""
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from functools import partial
+from threading import Barrier, Event
+from time import sleep
 
 import pytest
 from django.core.management import CommandError
@@ -10,11 +12,11 @@ from django.db import connection
 from ioportal.core.postgres.advisory_locks import Lock
 from ioportal.ingest import attribution_stage, tasks
 from ioportal.jobs import tasks as statistics
-from ioportal.site.models import Filesystem
+from ioportal.site.models import Filesystem, Target
 from ioportal.telemetry import rollups
 from ioportal.telemetry.stage_runs import drain
 from tests import contents, second_connection
-from tests.loading import run_task
+from tests.loading import register, run_task
 from tests.logs import Run, alps, at, job_stats, pbs, rpc, sacct, starting
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("site")]
@@ -205,3 +207,49 @@ def test_a_change_of_jobs_or_of_the_site_excludes_all_workers(two_filesystems, o
     run_task(tasks.attribute_pending)
 
     assert sorted(attribution_stage.pending_filesystems()) == sorted(two_filesystems)
+
+
+_IS_WAITING = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"
+
+
+def test_a_registration_locks_targets_in_the_order_of_loads(in_parallel, other_worker, tmp_path):
+    """Of a load and a registration that each lock a target of the other, one is ended."""
+    first, *_, last = Target.objects.order_by("pk")
+    text = "".join(
+        f'[[target]]\nname = "{target.name}"\nfilesystem = "{target.filesystem}"\n'
+        for target in (last, first)
+    )
+    is_locked = Event()
+
+    def load():
+        lock = "SELECT FROM site_target WHERE id = %s FOR UPDATE"
+        other_worker.execute(lock, [first.pk])
+        is_locked.set()
+        for _ in range(3_000):
+            if other_worker.execute(_IS_WAITING).fetchone()[0]:
+                break
+            sleep(0.01)
+        other_worker.execute(lock, [last.pk])
+        other_worker.rollback()
+
+    def registration():
+        is_locked.wait()
+        register(tmp_path, text)
+
+    in_parallel(load, registration)
+
+
+def test_loads_register_the_same_targets_in_any_order(logs, ingest, in_parallel):
+    names = [f"lake-OST{number:04x}" for number in range(0x100, 0x130)]
+    reads = [
+        (number, logs(str(number), *(job_stats(name, {}) for name in order)))
+        for number, order in enumerate((names, names[::-1], names[24:] + names[:24]))
+    ]
+
+    def load(number, read):
+        moment = at(f"12:0{number}").isoformat()
+        return partial(ingest, "job_stats", read, at=moment, **{"register-targets": True})
+
+    in_parallel(*(load(*each) for each in reads))
+
+    assert Target.objects.filter(name__in=names).count() == len(names)
