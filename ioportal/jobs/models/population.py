@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
 from django.db import models
@@ -11,6 +11,12 @@ from django.utils.text import slugify
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
+
+
+def keep_if_shared(collector: Any, field: Any, rows: models.QuerySet[Any], using: str) -> None:
+    """Keep shared populations of a deleted account, without an owner."""
+    models.SET_NULL(collector, field, rows.filter(is_shared=True), using)
+    models.CASCADE(collector, field, rows.filter(is_shared=False), using)
 
 
 class PopulationQuerySet(models.QuerySet["Population"]):
@@ -32,7 +38,7 @@ class Population(models.Model):
     query = models.TextField(blank=True)  # query string of JobFilter
     # None: the owner's account was deleted; staff may edit it.
     owner = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="populations"
+        settings.AUTH_USER_MODEL, keep_if_shared, null=True, related_name="populations"
     )
     is_shared = models.BooleanField("shared", default=False)
 

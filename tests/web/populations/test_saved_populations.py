@@ -32,6 +32,15 @@ def test_another_range_of_a_saved_population_is_shown(as_alice, week):
     assert "/other-metrics/?saved=week&amp;end=2017-07-06" in text_of(after)
 
 
+def test_private_populations_are_deleted_with_the_account(as_alice, alice):
+    name_it(as_alice, "user=alice", name="Mine")
+    name_it(as_alice, "user=alice", name="Ours", is_shared="on")
+
+    alice.delete()
+
+    assert list(Population.objects.values_list("name", "owner")) == [("Ours", None)]
+
+
 def test_used_and_reserved_slugs_get_a_number(as_alice, alice, bob):
     for owner, name in ((bob, "Pilots"), (bob, "Others")):
         name_it_as = Population(name=name, owner=owner)
@@ -88,7 +97,7 @@ def test_owner_and_staff_can_change_a_population(client, request, alice, person,
 
 
 def test_staff_manage_populations_of_former_users(client, alice, sam):
-    Population.objects.create(name="A", slug="a", owner=alice)
+    Population.objects.create(name="A", slug="a", owner=alice, is_shared=True)
     User.objects.get(username="alice").delete()
     client.force_login(sam)
 
