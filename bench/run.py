@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bench import (
     agent,
     api,
+    bookkeeping,
     capacity,
     change_points,
     comparison,
@@ -37,6 +38,7 @@ _BENCHES: dict[str, Callable[[float], Iterator[Figure]]] = {
     "memory": memory.measure,
     "counters": counters.measure,
     "workers": workers.measure,
+    "bookkeeping": bookkeeping.measure,
     "pages": pages.measure,
     "change-points": change_points.measure,
     "overview": overview.measure,
