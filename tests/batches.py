@@ -45,6 +45,20 @@ def delta(start, end, job=None, target="lake-MDT0000", basis="difference", **cou
     return poll | of_job | dict.fromkeys(tables.COUNTERS) | counters
 
 
+def job_row(line, run):
+    """A row of jobs."""
+    batch_id, _, step = run.batch_id.partition(".")
+    return {
+        "line": line, "cluster": run.cluster, "batch_id": batch_id, "array_index": "",
+        "launch": step, "name": run.name, "user": run.user, "project": run.project,
+        "queue": run.queue, "state": "completed" if run.end else "running",
+        "exit_status": 0, "exit_signal": 0,
+        "submitted_at": at(run.submit), "started_at": at(run.start),
+        "ended_at": run.end and at(run.end), "node_count": run.node_count,
+        "core_count": run.cores, "cpu_s": 3_600.0, "time_limit_s": None, "nodes": run.nodes,
+    }  # fmt: skip
+
+
 def batch(sequence, table, rows, coverage=(), **changes):
     """Return the manifest and the rows of a batch."""
     lines = sum(row.get("count", 1) for row in rows)

@@ -98,6 +98,23 @@ _REFERENCES = (
 _REFER = """
 UPDATE {0} r SET {1} = kept FROM joining j WHERE r.{1} = j.segment_id AND kept <> j.segment_id
 """
+# Queues are read each minute, so records of a job repeat: its latest one of the day is kept.
+_JOIN_RECORDS = """
+DELETE FROM ingest_accountingrecord WHERE id IN (
+    SELECT id FROM (
+        SELECT id, row_number() OVER (
+            PARTITION BY segment_id, job_id, workload_job_id ORDER BY id DESC
+        ) AS place
+        FROM ingest_accountingrecord WHERE segment_id IN (SELECT kept FROM joining)
+    ) records
+    WHERE place > 1
+)
+"""
+_COUNT_RECORDS = """
+UPDATE ingest_segment s
+SET records = (SELECT count(*) FROM ingest_accountingrecord r WHERE r.segment_id = s.id)
+WHERE id IN (SELECT kept FROM joining)
+"""
 _KEEP_KEYS = """
 INSERT INTO ingest_segmentpart (id, segment_id)
 SELECT segment_id, kept FROM joining WHERE kept <> segment_id
@@ -167,6 +184,9 @@ def _join_day(stream: Stream, before: datetime) -> bool:
             cursor.execute(_REFER.format(name, column))
         if table in _NAMED_BY:
             cursor.execute(_KEEP_KEYS)
+        else:
+            cursor.execute(_JOIN_RECORDS)
+            cursor.execute(_COUNT_RECORDS)
         for statement in _FORGET:
             cursor.execute(statement)
     return True

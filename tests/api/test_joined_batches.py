@@ -7,9 +7,11 @@ from django.core.management import CommandError
 
 from ioportal.ingest import stream_discards
 from ioportal.ingest.models import Batch, Segment, SegmentPart, Stream
+from ioportal.jobs.models import Job
 from ioportal.load import retention_run
 from ioportal.telemetry.models import IoWindow
-from tests.batches import batch, delta, traced, window
+from tests.batches import batch, delta, job_row, traced, window
+from tests.logs import Run
 
 pytestmark = pytest.mark.usefixtures("sources")
 
@@ -122,6 +124,23 @@ def test_differences_are_joined_when_no_window_is_derived_from_them(
     with pytest.raises(CommandError):
         reconcile()
     assert "6 operations expected, 7 attributed" in capsys.readouterr().err
+
+
+def test_a_job_keeps_one_record_of_a_day(delivered, after, reconcile):
+    listed = [
+        batch(n, "jobs", [job_row(line, Run(job).running()) for line, job in enumerate(jobs, 1)])
+        for n, jobs in enumerate((["77"], ["77", "78"], ["77", "78"], ["78"]), start=1)
+    ]
+    delivered(listed, "anvil-queue")
+
+    after(days=4)
+
+    assert [(name, lines, rows) for name, lines, _, _, rows, *_ in accounts()] == [
+        ("anvil-queue batches 1 to 3", 5, 2),
+        ("anvil-queue batch 4", 1, 1),
+    ]
+    assert [job.records.count() for job in Job.objects.order_by("batch_id")] == [1, 2]
+    assert "2 segments reconcile." in reconcile()
 
 
 def test_keys_are_forgotten_with_the_rows_that_name_them(delivered, after):

@@ -15,7 +15,7 @@ from ioportal.telemetry import rollups
 from ioportal.telemetry.stage_runs import drain
 from tests import contents
 from tests.batches import batch as new_batch
-from tests.batches import delta, traced, window
+from tests.batches import delta, job_row, traced, window
 from tests.logs import Run, Timed, at, job_stats, rpc, sacct
 
 pytestmark = pytest.mark.usefixtures("sources")
@@ -140,7 +140,7 @@ def test_jobs_in_batches_give_the_same_tables_as_in_files(
         ingest("sacct", logs("s", sacct(*runs)), cluster="anvil")
         expected = contents.rows("jobs_job", "jobs_allocation", "jobs_jobstatistics")
         transaction.set_rollback(True)
-    rows = [_job(number, run) for number, run in enumerate(runs, start=1)]
+    rows = [job_row(number, run) for number, run in enumerate(runs, start=1)]
 
     answers = [
         deliver(new_batch(2, "jobs", rows[1:]), "anvil-jobs")[0],
@@ -154,22 +154,9 @@ def test_jobs_in_batches_give_the_same_tables_as_in_files(
     assert reconcile() == "2 segments reconcile."
 
 
-def _job(line, run):
-    batch_id, _, step = run.batch_id.partition(".")
-    return {
-        "line": line, "cluster": run.cluster, "batch_id": batch_id, "array_index": "",
-        "launch": step, "name": run.name, "user": run.user, "project": run.project,
-        "queue": run.queue, "state": "completed" if run.end else "running",
-        "exit_status": 0, "exit_signal": 0,
-        "submitted_at": at(run.submit), "started_at": at(run.start),
-        "ended_at": run.end and at(run.end), "node_count": run.node_count,
-        "core_count": run.cores, "cpu_s": 3_600.0, "time_limit_s": None, "nodes": run.nodes,
-    }  # fmt: skip
-
-
 def _launch(start, end):
     """The record of a launch of job 77."""
-    row = _job(1, Run("77.0", nodes="n9"))
+    row = job_row(1, Run("77.0", nodes="n9"))
     return row | {"started_at": start and at(start), "ended_at": end and at(end)}
 
 
@@ -178,18 +165,18 @@ def test_the_latest_batch_decides_in_any_order_of_delivery(deliver, queries, ord
     runs = {sequence: Run("77", nodes=f"n{sequence}") for sequence in order}
 
     for sequence in order:
-        row = _job(4 - sequence, runs[sequence])
+        row = job_row(4 - sequence, runs[sequence])
         assert deliver(new_batch(sequence, "jobs", [row]), "anvil-jobs")[0] == 202
 
     assert queries("SELECT nodes FROM jobs_job") == [("n3",)]
 
 
 @pytest.mark.parametrize(("source", "end"), [("anvil-jobs", "14:00"), ("anvil-queue", "13:00")])
-def test_no_token_takes_over_a_job(deliver, scrape, source, end):
-    deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), "anvil-jobs")
+def test_no_token_takes_over_ajob_row(deliver, scrape, source, end):
+    deliver(new_batch(1, "jobs", [job_row(1, Run("77"))]), "anvil-jobs")
     assert scrape()["ioportal_owner_conflicts"] == 0
 
-    taken = _job(1, Run("77", user="mallory", project="EVIL", end="14:00"))
+    taken = job_row(1, Run("77", user="mallory", project="EVIL", end="14:00"))
     status, _ = deliver(new_batch(2, "jobs", [taken]), source)
 
     job = Job.objects.get()
@@ -202,8 +189,8 @@ def _ended(deliver, logs, ingest, by):
     if by == "file":
         ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
     else:
-        deliver(new_batch(1, "jobs", [_job(1, Run("77").running())]), "anvil-queue")
-        deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), by)
+        deliver(new_batch(1, "jobs", [job_row(1, Run("77").running())]), "anvil-queue")
+        deliver(new_batch(1, "jobs", [job_row(1, Run("77"))]), by)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +209,7 @@ def test_an_ended_job_is_changed_only_by_its_own_source(
     _ended(deliver, logs, ingest, by)
     before = contents.rows("jobs_job", "jobs_allocation", "jobs_launch")
 
-    status, _ = deliver(new_batch(2, "jobs", [_job(1, taken)]), "anvil-queue")
+    status, _ = deliver(new_batch(2, "jobs", [job_row(1, taken)]), "anvil-queue")
 
     assert status == 202
     assert contents.rows("jobs_job", "jobs_allocation", "jobs_launch") == before
@@ -239,7 +226,7 @@ def test_an_ended_job_is_repaired_by_its_own_source_and_by_files(deliver, logs, 
                 "sacct", logs("f", sacct(Run("77", project="two", end="13:30"))), cluster="anvil"
             )
         else:
-            row = _job(1, Run("77", project=project, end=f"13:{number}0"))
+            row = job_row(1, Run("77", project=project, end=f"13:{number}0"))
             deliver(new_batch(number, "jobs", [row]), "anvil-jobs")
         projects += queries("SELECT project FROM jobs_job")
 
@@ -248,8 +235,8 @@ def test_an_ended_job_is_repaired_by_its_own_source_and_by_files(deliver, logs, 
 
 
 def test_a_queued_run_does_not_start_during_an_ended_one(deliver, queries):
-    deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), "anvil-jobs")
-    taken = _job(1, Run("77", submit="11:01", start="12:30", user="mallory"))
+    deliver(new_batch(1, "jobs", [job_row(1, Run("77"))]), "anvil-jobs")
+    taken = job_row(1, Run("77", submit="11:01", start="12:30", user="mallory"))
     queued = taken | {"started_at": None, "ended_at": None, "state": "pending"}
 
     for sequence, row in enumerate([queued, taken], start=1):
@@ -268,11 +255,11 @@ def test_a_queued_run_does_not_start_during_an_ended_one(deliver, queries):
         _launch(None, None),
         _launch("08:00", None),
         # A run that begins at the end; launches of the minutes before it may be of either clock.
-        _job(1, Run("77", submit="11:01", nodes="", user="mallory", start="13:00", end="13:01")),
+        job_row(1, Run("77", submit="11:01", nodes="", user="mallory", start="13:00", end="13:01")),
     ],
 )
 def test_a_launch_of_an_ended_job_stays(deliver, queries, taken):
-    rows = [_job(1, Run("77", nodes="")), _job(2, Run("77.0", start="12:56", nodes="n[1-2]"))]
+    rows = [job_row(1, Run("77", nodes="")), job_row(2, Run("77.0", start="12:56", nodes="n[1-2]"))]
     assert deliver(new_batch(1, "jobs", rows), "anvil-jobs")[0] == 202
     before = contents.rows("jobs_launch", "jobs_allocation")
 
@@ -284,10 +271,10 @@ def test_a_launch_of_an_ended_job_stays(deliver, queries, taken):
 
 
 def test_a_job_has_one_conflict_per_source(deliver, queries):
-    deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), "anvil-jobs")
+    deliver(new_batch(1, "jobs", [job_row(1, Run("77"))]), "anvil-jobs")
     for sequence in (1, 2):
         rows = [
-            _job(line, Run("77", submit=f"11:0{line}", user=f"mallory{sequence}{line}"))
+            job_row(line, Run("77", submit=f"11:0{line}", user=f"mallory{sequence}{line}"))
             for line in (1, 2)
         ]
         assert deliver(new_batch(sequence, "jobs", rows), "anvil-queue")[0] == 202
@@ -300,13 +287,13 @@ def test_a_job_has_one_conflict_per_source(deliver, queries):
 )
 @pytest.mark.parametrize("by", ["anvil-jobs", "file"])
 def test_accounting_replaces_an_end_in_the_queue(deliver, logs, ingest, queries, early, by):
-    end = _job(1, Run("77", nodes="n9")) | {"exit_status": None, "cpu_s": None} | early
+    end = job_row(1, Run("77", nodes="n9")) | {"exit_status": None, "cpu_s": None} | early
     assert deliver(new_batch(1, "jobs", [end]), "anvil-queue")[0] == 202
 
     if by == "file":
         ingest("sacct", logs("s", sacct(Run("77"))), cluster="anvil")
     else:
-        deliver(new_batch(1, "jobs", [_job(1, Run("77"))]), by)
+        deliver(new_batch(1, "jobs", [job_row(1, Run("77"))]), by)
     deliver(new_batch(2, "jobs", [end | {"ended_at": at("15:00")}]), "anvil-queue")
 
     facts = "SELECT started_at, ended_at, nodes, exit_status, cpu_s FROM jobs_job"
@@ -318,7 +305,7 @@ def test_accounting_replaces_an_end_in_the_queue(deliver, logs, ingest, queries,
 def test_sources_that_agree_are_no_conflict(deliver, queries):
     for source in ("anvil-queue", "anvil-jobs", "anvil-queue"):
         for sequence, run in enumerate([Run("77").running(), Run("77"), Run("77")], start=1):
-            deliver(new_batch(sequence, "jobs", [_job(sequence, run)]), source)
+            deliver(new_batch(sequence, "jobs", [job_row(sequence, run)]), source)
 
     assert queries("SELECT state FROM jobs_job") == [("completed",)]
     assert not queries("SELECT 1 FROM ingest_ownerconflict")
@@ -326,7 +313,7 @@ def test_sources_that_agree_are_no_conflict(deliver, queries):
 
 def test_jobs_of_another_cluster_are_refused(deliver):
     status, answer = deliver(
-        new_batch(1, "jobs", [_job(1, Run("77")) | {"cluster": "birch"}]), "anvil-jobs"
+        new_batch(1, "jobs", [job_row(1, Run("77")) | {"cluster": "birch"}]), "anvil-jobs"
     )
 
     assert (status, answer["code"]) == (422, "refused")
@@ -345,14 +332,14 @@ def test_jobs_of_another_cluster_are_refused(deliver):
     ],
 )
 def test_invalid_records_are_refused(deliver, changes, code):
-    status, answer = deliver(new_batch(1, "jobs", [_job(1, Run("77")) | changes]), "anvil-jobs")
+    status, answer = deliver(new_batch(1, "jobs", [job_row(1, Run("77")) | changes]), "anvil-jobs")
 
     assert (status, answer["code"]) == (422, code)
 
 
 def test_a_batch_of_too_many_hosts_is_refused(deliver, queries):
     rows = [
-        _job(line, Run(str(line), nodes="n[1-180000]", node_count=180_000)) for line in (1, 2, 3)
+        job_row(line, Run(str(line), nodes="n[1-180000]", node_count=180_000)) for line in (1, 2, 3)
     ]
 
     status, answer = deliver(new_batch(1, "jobs", rows), "anvil-jobs")
@@ -365,7 +352,7 @@ def test_a_batch_of_too_many_hosts_is_refused(deliver, queries):
 def test_text_of_records_may_contain_any_characters(deliver, queries):
     unusual = {"name": "a\x00b" * 500, "user": "\U0001f41f", "queue": "'; DROP TABLE jobs_job; --"}
 
-    assert deliver(new_batch(1, "jobs", [_job(1, Run("77")) | unusual]), "anvil-jobs")[0] == 202
+    assert deliver(new_batch(1, "jobs", [job_row(1, Run("77")) | unusual]), "anvil-jobs")[0] == 202
     assert queries("SELECT left(name, 3), owner FROM jobs_job") == [("a\ufffdb", "\U0001f41f")]
 
 
