@@ -261,7 +261,7 @@ JOBS = Table(
         "state": pl.String(),  # normalized: one of batch.states.STATES
         "exit_status": pl.Int32(),
         "exit_signal": pl.Int32(),
-        "submitted_at": UTC_US,  # null: not in the source
+        "submitted_at": UTC_US,  # null: of launches only
         "started_at": UTC_US,  # null: not started
         "ended_at": UTC_US,  # null: not ended
         "node_count": pl.Int32(),
