@@ -14,6 +14,7 @@ from ioportal.site.models import Cluster, Filesystem, Server, Source, Target
 from ioportal.telemetry.models import Coverage, Pending
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from uuid import UUID
 
     from django.contrib.auth.models import AnonymousUser, User
@@ -31,12 +32,6 @@ class SegmentQuerySet(models.QuerySet["Segment"]):
     def visible_to(self, user: User | AnonymousUser) -> Self:
         """Segments `user` may see: staff only, because raw logs contain the jobs of all users."""
         return self if user.is_staff else self.none()
-
-    def row_keys(self) -> dict[int, int]:
-        """Return the segments by the keys that rows name: their own, and those of their parts."""
-        own = list(self.values_list("pk", flat=True))
-        parts = SegmentPart.objects.filter(segment__in=own).values_list("pk", "segment_id")
-        return {**{key: key for key in own}, **dict(parts)}
 
     def new_keys(self, number: int) -> list[int]:
         """Return unused primary keys: rows may name a segment before it is stored."""
@@ -119,6 +114,13 @@ class SegmentPart(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pk} of {self.segment}"
+
+    @classmethod
+    def keys_of(cls, segments: Iterable[int]) -> dict[int, int]:
+        """Return segments by the keys that rows name: their own, and those of their parts."""
+        own = {key: key for key in segments}
+        parts = cls.objects.filter(segment__in=list(own)).values_list("pk", "segment_id")
+        return own | dict(parts)
 
 
 class Batch(models.Model):

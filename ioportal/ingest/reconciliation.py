@@ -17,7 +17,7 @@ from django.db.models.functions import Coalesce
 from collectors import tables
 from collectors.tables import OPERATIONS, REQUEST_COUNTERS
 from ioportal.ingest import expected_operations, panda_links
-from ioportal.ingest.models import AccountingRecord, LateRows, Segment
+from ioportal.ingest.models import AccountingRecord, LateRows, SegmentPart
 from ioportal.site.models import Counter
 from ioportal.telemetry import levels
 from ioportal.telemetry.models import Principal, RetentionLog, floor_to_window
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from collectors.tables import Table
+    from ioportal.ingest.models import Segment
     from ioportal.telemetry.levels import Level
 
 _RPCS: Any = F("count")
@@ -87,6 +88,8 @@ def attributed_operations(segments: Collection[Segment]) -> dict[Principal, int]
     operations: dict[Principal, int] = defaultdict(int)
     for table, (level, amount) in _ATTRIBUTED.items():
         group = [segment for segment in segments if segment.table is table]
+        if not group:
+            continue
         rows = _within(level, group).values_list("kind").annotate(amount=Sum(amount))
         for kind, number in rows:
             operations[Principal(kind)] += int(number)
@@ -246,7 +249,7 @@ def _within(level: Level, group: Sequence[Segment]) -> QuerySet[Any]:
 
 def _keys(group: Sequence[Segment]) -> dict[int, int]:
     """Return the segments by the keys in their rows."""
-    return Segment.objects.filter(pk__in=[segment.pk for segment in group]).row_keys()
+    return SegmentPart.keys_of(segment.pk for segment in group)
 
 
 def _requests() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from ioportal.ingest.models import Batch, DisplacedClaim, Segment
+from ioportal.ingest.models import Batch, DisplacedClaim, Segment, SegmentPart
 from ioportal.telemetry import levels, retention
 from ioportal.telemetry.coverage import Interval
 from ioportal.telemetry.models import (
@@ -136,7 +136,7 @@ def _has_rows(batch: Batch, claim: Coverage, part: Interval) -> bool:
     segments = Segment.objects.filter(
         pk__in=_segments(batch), records__gt=0, start__lte=part.end, end__gte=part.start
     )
-    keys = list(segments.row_keys())
+    keys = list(SegmentPart.keys_of(segments.values_list("pk", flat=True)))
     if not keys:
         return False
     level, model = _ROWS[Coverage.Source(claim.source)]

@@ -19,7 +19,15 @@ from collectors.formats import BY_NAME
 from ioportal.ingest import attribution_stage, impact_marks, stream_coverage
 from ioportal.ingest.attribution import deltas
 from ioportal.ingest.loaders.common import delete_seconds
-from ioportal.ingest.models import Batch, DirtyReads, DirtyTrace, Segment, Sender, Stream
+from ioportal.ingest.models import (
+    Batch,
+    DirtyReads,
+    DirtyTrace,
+    Segment,
+    SegmentPart,
+    Sender,
+    Stream,
+)
 from ioportal.jobs.models import DirtyEvidence, DirtyStatistics
 from ioportal.site.models import Server, Target
 from ioportal.telemetry import rollups
@@ -38,8 +46,9 @@ from ioportal.telemetry.models import (
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from django.db.models import QuerySet
+
     from collectors.tables import Table
-    from ioportal.ingest.models import SegmentQuerySet
 
 log = structlog.get_logger()
 
@@ -114,16 +123,18 @@ def delete_next(limit: int) -> int:
         return len(first)
 
 
-def _segments(stream: Stream) -> SegmentQuerySet:
+def _segments(stream: Stream) -> QuerySet[Segment]:
     return Segment.objects.filter(batch__source=stream.source_id, batch__stream=stream.stream)
 
 
-def _delete_rows(stream: Stream, segments: SegmentQuerySet, start: datetime, end: datetime) -> None:
+def _delete_rows(
+    stream: Stream, segments: QuerySet[Segment], start: datetime, end: datetime
+) -> None:
     """Delete the rows of segments; request all that depends on them again."""
     table = BY_NAME[stream.source.format].batch_table
     model, time = _ROWS[table]
     span = {f"{time}__gte": floor_to_window(start), f"{time}__lte": end}
-    keys = list(segments.row_keys())
+    keys = list(SegmentPart.keys_of(segment.pk for segment in segments))
     rows = model.objects.filter(segment_id__in=keys, **span)
     server = stream.source.server
     targets = set(segments.values_list("targets", flat=True)) - {None}
