@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Window
 from django.db.models.functions import RowNumber
-from django.urls import reverse
 from django.utils.html import format_html
 
-from ioportal.core.charts.palette import LOOKS
 from ioportal.experiments.models import Experiment
+from ioportal.experiments.pages.experiment_runs import ExperimentRuns
 from ioportal.experiments.pages.sections.access import AccessMethods
 from ioportal.experiments.pages.sections.ior import Ior
 from ioportal.experiments.pages.sections.lookups import LookUps
@@ -20,18 +19,15 @@ from ioportal.experiments.pages.sections.output import OutputPerformance
 from ioportal.experiments.pages.sections.process_samples import ProcessSamples
 from ioportal.experiments.pages.sections.runs import Runs
 from ioportal.experiments.pages.sections.scaling import ScalingTests
-from ioportal.experiments.pages.sections.section import Section
 from ioportal.experiments.pages.sections.storage_timing import StorageTiming
 from ioportal.ingest.models import Reject
 from ioportal.web.common.tables import Column, Table, lines
 from ioportal.web.templatetags import ioportal as show
 
 if TYPE_CHECKING:
-    from django.contrib.auth.models import User
-    from django.http import QueryDict
     from django.utils.safestring import SafeString
 
-    from ioportal.experiments.models import Arm, Run, UploadQuerySet
+    from ioportal.experiments.models import Run, UploadQuerySet
     from ioportal.experiments.pages.sections.section import Section
     from ioportal.ingest.models import Segment
 
@@ -50,36 +46,8 @@ _REJECT_LENGTH = 120
 _LINES = ("lines", "accepted", "rejected", "irrelevant")
 
 
-class ExperimentPage:
+class ExperimentPage(ExperimentRuns):
     """One experiment as a user sees it."""
-
-    def __init__(self, experiment: Experiment, user: User, query: QueryDict) -> None:
-        self.experiment = experiment
-        self.user = user
-        self.query = query
-
-    @cached_property
-    def arms(self) -> list[Arm]:
-        """The arms in order; the first is the reference."""
-        return list(self.experiment.arms.all())
-
-    @cached_property
-    def runs(self) -> list[Run]:
-        """All runs, by arm."""
-        return list(self.experiment.runs.select_related("arm", "job__cluster"))
-
-    @cached_property
-    def runs_by_arm(self) -> list[tuple[Arm, list[Run]]]:
-        """The runs of each arm."""
-        runs: dict[int, list[Run]] = {arm.pk: [] for arm in self.arms}
-        for run in self.runs:
-            runs[run.arm_id].append(run)
-        return [(arm, runs[arm.pk]) for arm in self.arms]
-
-    @property
-    def looks(self) -> dict[int, int]:
-        """Number of the look of each arm, from 1, by its key."""
-        return {arm.pk: number % len(LOOKS) + 1 for number, arm in enumerate(self.arms)}
 
     @cached_property
     def can_edit(self) -> bool:
@@ -124,18 +92,6 @@ class ExperimentPage:
             ),
         )
         return Table("Loaded files", columns, list(files), is_folded=True)
-
-    @property
-    def url(self) -> str:
-        """The address of the page."""
-        return reverse("experiment", args=[self.experiment.slug])
-
-    def export_url(self, section: Section, name: str) -> str:
-        """Return the address of an export of a section, without the format."""
-        address = reverse("experiment_export", args=[self.experiment.slug, section.name, name])
-        query = self.query.copy()
-        query.pop("format", None)
-        return f"{address}?{query.urlencode()}"
 
     def export(self, section_name: str, name: str) -> Table[Any] | None:
         """Return an export of a section."""

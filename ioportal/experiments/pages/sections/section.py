@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ioportal.core.units import Unit
     from ioportal.experiments.models import Run
-    from ioportal.experiments.pages.page import ExperimentPage
+    from ioportal.experiments.pages.experiment_runs import ExperimentRuns
     from ioportal.load.analysis.load_ramp import Interval
     from ioportal.web.common.parts import Part
     from ioportal.web.common.tables import Table
@@ -53,7 +53,7 @@ class Section(ABC):
     template: ClassVar[str] = "experiments/_section.html"
     parameters: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, page: ExperimentPage) -> None:
+    def __init__(self, page: ExperimentRuns) -> None:
         self.page = page
 
     @property
@@ -98,7 +98,7 @@ class Section(ABC):
     @cached_property
     def parts(self) -> list[Part[Any]]:
         """The charts, with the addresses of their exports."""
-        return [part.at(self.page.export_url(self, part.name)) for part in self.charts()]
+        return [part.at(self.page.export_url(self.name, part.name)) for part in self.charts()]
 
     def charts(self) -> list[Part[Any]]:
         """Return the charts; their names are unique in the page."""
@@ -112,7 +112,9 @@ class Section(ABC):
     def listed(self) -> dict[str, Table[Any]]:
         """The tables, with the addresses of their exports; names have underscores."""
         return {
-            name.replace("-", "_"): replace(table, exports_url=self.page.export_url(self, name))
+            name.replace("-", "_"): replace(
+                table, exports_url=self.page.export_url(self.name, name)
+            )
             for name, table in self.tables().items()
         }
 
