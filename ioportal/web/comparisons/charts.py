@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ioportal.core.time_ranges import TimeRange
     from ioportal.jobs.analysis.trends import Buckets
     from ioportal.jobs.populations.selections import JobKind
-    from ioportal.web.comparisons.page import ComparisonPage
+    from ioportal.web.comparisons.compared_arms import ComparedArms
 
 _BOX = {"p5": 5, "p25": 25, "p50": 50, "p75": 75, "p95": 95}
 _TABLE_PERCENTS = (0, 1, 5, 10, 25, 50, 75, 90, 95, 99, 100)
@@ -50,7 +50,7 @@ _OUTSIDE = "outside"
 _NOON = time(12)
 
 
-def ratios(page: ComparisonPage) -> Part[Any]:
+def ratios(page: ComparedArms) -> Part[Any]:
     """Return the ratios to the first arm, a row for each metric."""
     others = page.arms[1:]
     rows: list[list[Any]] = []
@@ -89,7 +89,7 @@ def ratios(page: ComparisonPage) -> Part[Any]:
     )
 
 
-def distributions(page: ComparisonPage) -> Part[Any]:
+def distributions(page: ComparedArms) -> Part[Any]:
     """Return the distribution functions of the selected metric."""
     metric = page.metric
     quantiles = [figures.quantiles for figures in page.selected.arms]
@@ -113,7 +113,7 @@ def distributions(page: ComparisonPage) -> Part[Any]:
     )
 
 
-def boxes(page: ComparisonPage) -> Part[Any]:
+def boxes(page: ComparedArms) -> Part[Any]:
     """Return a box for each arm."""
     metric = page.metric
     values = [
@@ -131,7 +131,7 @@ def boxes(page: ComparisonPage) -> Part[Any]:
     )
 
 
-def histogram(page: ComparisonPage) -> Part[Any] | None:
+def histogram(page: ComparedArms) -> Part[Any] | None:
     """Return the overlaid histograms; None: the values are fractions."""
     counted = page.metric_details.histogram
     if counted is None:
@@ -182,7 +182,7 @@ def histogram(page: ComparisonPage) -> Part[Any] | None:
     )
 
 
-def days(page: ComparisonPage) -> Part[Any]:
+def days(page: ComparedArms) -> Part[Any]:
     """Return the median of each day, with the quartiles."""
     metric = page.metric
     size, unit = drawn_unit(metric.unit, _highest(page))
@@ -225,7 +225,7 @@ def days(page: ComparisonPage) -> Part[Any]:
     )
 
 
-def completed(page: ComparisonPage) -> Part[Any]:
+def completed(page: ComparedArms) -> Part[Any]:
     """Return the completed jobs of each day, with the periods of the arms shaded."""
     span = page.span
     outcome = "completed" if page.kind is BATCH_JOBS else "finished"
@@ -261,7 +261,7 @@ def completed(page: ComparisonPage) -> Part[Any]:
     )
 
 
-def mix(page: ComparisonPage) -> Part[Any]:
+def mix(page: ComparedArms) -> Part[Any]:
     """Return the shares of the kinds of metadata operations."""
     about = (
         f"Share of each kind in all metadata operations of the arm (job_stats); the {_DRAWN_KINDS} "
@@ -271,7 +271,7 @@ def mix(page: ComparisonPage) -> Part[Any]:
     return _mix(page, "mix", "metadata operations", about, counts)
 
 
-def rpcs(page: ComparisonPage) -> Part[Any] | None:
+def rpcs(page: ComparedArms) -> Part[Any] | None:
     """Return the shares of the kinds of metadata RPCs; None: no job was traced."""
     mixes = page.details.mixes
     if not any(each.traced for each in mixes):
@@ -288,7 +288,7 @@ def rpcs(page: ComparisonPage) -> Part[Any] | None:
 
 
 def _mix(
-    page: ComparisonPage, name: str, things: str, about: str, mixes: Sequence[Mapping[str, int]]
+    page: ComparedArms, name: str, things: str, about: str, mixes: Sequence[Mapping[str, int]]
 ) -> Part[Any]:
     """Return the shares of kinds in each arm, and their differences to the first arm.
 
@@ -354,7 +354,7 @@ def _difference(number: int) -> Callable[[Sequence[Any]], float | None]:
     return difference
 
 
-PARTS: dict[str, Callable[[ComparisonPage], Part[Any] | None]] = {
+PARTS: dict[str, Callable[[ComparedArms], Part[Any] | None]] = {
     "ratios": ratios,
     "mix": mix,
     "rpcs": rpcs,
@@ -370,7 +370,7 @@ def _at(quantiles: Sequence[Sequence[float | None]], percent: int) -> list[float
     return [values[percent] if values else None for values in quantiles]
 
 
-def _highest(page: ComparisonPage) -> float:
+def _highest(page: ComparedArms) -> float:
     """Return the highest p95 of any arm, by which the unit of charts is chosen."""
     return max((_quantile(figures.quantiles, 95) for figures in page.selected.arms), default=0.0)
 
@@ -379,18 +379,18 @@ def _quantile(quantiles: Sequence[float | None], percent: int) -> float:
     return (quantiles[percent] or 0.0) if quantiles else 0.0
 
 
-def _is_log(page: ComparisonPage) -> bool:
+def _is_log(page: ComparedArms) -> bool:
     """Whether the arms together span a wide range of positive values."""
     lows = [_quantile(figures.quantiles, 5) for figures in page.selected.arms if figures.quantiles]
     return bool(lows) and min(lows) > 0 and _highest(page) > _WIDE * min(lows)
 
 
-def _quantity(page: ComparisonPage) -> Quantity:
+def _quantity(page: ComparedArms) -> Quantity:
     _, unit = drawn_unit(page.metric.unit, _highest(page))
     return Quantity(page.metric.title, unit, _is_log(page))
 
 
-def _distributions(page: ComparisonPage) -> list[Distribution]:
+def _distributions(page: ComparedArms) -> list[Distribution]:
     size, _ = drawn_unit(page.metric.unit, _highest(page))
 
     def scaled(value: float | None) -> float | None:
@@ -406,7 +406,7 @@ def _axis(span: TimeRange) -> CalendarAxis:
     return CalendarAxis(span.start, span.end, timezone.get_current_timezone())
 
 
-def _marks(page: ComparisonPage, span: TimeRange) -> list[Mark]:
+def _marks(page: ComparedArms, span: TimeRange) -> list[Mark]:
     bounds = {at for arm in page.arms for at in (arm.start, arm.end) if at}
     return [
         *(Mark(at, "", Meaning.RUN) for at in sorted(bounds) if span.start < at < span.end),
@@ -422,7 +422,7 @@ def _buckets(span: TimeRange) -> Buckets:
     return trends.buckets(span.start, span.end, step, timezone.get_current_timezone())
 
 
-def _regions(page: ComparisonPage) -> list[Region]:
+def _regions(page: ComparedArms) -> list[Region]:
     """Return the different periods of the arms, and the time between consecutive periods."""
     if len({(arm.start, arm.end) for arm in page.arms}) == 1:
         return []
@@ -445,7 +445,7 @@ def _colours(kinds: list[str]) -> dict[str, str]:
     return {kind: charts.token_of(number) for kind, number in numbers.items()}
 
 
-def _counts(page: ComparisonPage, buckets: Buckets, outcome: str) -> dict[str, list[int]]:
+def _counts(page: ComparedArms, buckets: Buckets, outcome: str) -> dict[str, list[int]]:
     """Return the ended jobs of each bucket by arm; of one population also outside of its arms."""
     selections = [arm.selection for arm in page.arms]
     keys = [selection.key for selection in selections]
@@ -463,7 +463,7 @@ def _counts(page: ComparisonPage, buckets: Buckets, outcome: str) -> dict[str, l
     return counts
 
 
-def _populations(page: ComparisonPage) -> Iterator[Any]:
+def _populations(page: ComparedArms) -> Iterator[Any]:
     """Yield the jobs of each arm, and of one population all of its jobs."""
     yield from (arm_jobs(arm.selection) for arm in page.arms)
     if page.query.is_before_and_after:

@@ -20,7 +20,7 @@ from ioportal.load.models import Incident
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ioportal.web.comparisons.page import ComparisonPage
+    from ioportal.web.comparisons.compared_arms import ComparedArms
 
 _MANY_UNKNOWN = 0.1  # share of the jobs of an arm
 _UNEQUAL_LOAD = 1.25
@@ -30,13 +30,13 @@ _MOST_OF_ARM = 0.5  # an incident that is longer is the arm
 _NAMED = 3  # incidents of an arm
 
 
-def warnings(page: ComparisonPage) -> list[str]:
+def warnings(page: ComparedArms) -> list[str]:
     """Return the warnings of a comparison with results, without other mitigations."""
     checks = (_shared, _cautions, _shifts, _incidents, _lengths, _load, _pending, _gaps, _upgrades)
     return [warning for check in checks for warning in check(page)]
 
 
-def mitigations(page: ComparisonPage) -> Iterator[str]:
+def mitigations(page: ComparedArms) -> Iterator[str]:
     """Yield warnings about the mitigations that may explain a difference."""
     for neighbour in page.other_mitigations:
         yield (
@@ -45,7 +45,7 @@ def mitigations(page: ComparisonPage) -> Iterator[str]:
         )
 
 
-def _shared(page: ComparisonPage) -> Iterator[str]:
+def _shared(page: ComparedArms) -> Iterator[str]:
     for (first, second), count in page.details.shared.items():
         names = page.names[first], page.names[second]
         yield (
@@ -54,14 +54,14 @@ def _shared(page: ComparisonPage) -> Iterator[str]:
         )
 
 
-def _cautions(page: ComparisonPage) -> Iterator[str]:
+def _cautions(page: ComparedArms) -> Iterator[str]:
     names = [*page.names, *(f"the control of {name}" for name in page.names)]
     shown = names if page.has_control else page.names
     metrics = {metric.name: metric for metric, _ in page.compared}
     yield from cautions(page.result, shown, metrics, page.strata)
 
 
-def _shifts(page: ComparisonPage) -> Iterator[str]:
+def _shifts(page: ComparedArms) -> Iterator[str]:
     """Find the largest change point inside each arm: its days are not alike."""
     names = MAIN_METRICS[page.kind.name]
     for arm in page.arms:
@@ -83,7 +83,7 @@ def _shifts(page: ComparisonPage) -> Iterator[str]:
             )
 
 
-def _incidents(page: ComparisonPage) -> Iterator[str]:
+def _incidents(page: ComparedArms) -> Iterator[str]:
     """Find saved incidents that are a part of an arm, for staff."""
     if not page.user.is_staff:
         return
@@ -109,14 +109,14 @@ def _incidents(page: ComparisonPage) -> Iterator[str]:
             )
 
 
-def _lengths(page: ComparisonPage) -> Iterator[str]:
+def _lengths(page: ComparedArms) -> Iterator[str]:
     days = [summary.days for _, summary in page.arm_summaries if summary.days]
     if days and max(days) > _UNEQUAL_LENGTH * min(days):
         texts = [f"{arm.name}: {summary.days}" for arm, summary in page.arm_summaries]
         yield f"The arms have jobs on different numbers of days ({'; '.join(texts)})."
 
 
-def _load(page: ComparisonPage) -> Iterator[str]:
+def _load(page: ComparedArms) -> Iterator[str]:
     """Compare the use of the whole site in different periods."""
     periods = {(arm.start, arm.end): arm for arm in page.arms if arm.start and arm.end}
     if len(periods) < 2:  # noqa: PLR2004  (a pair)
@@ -131,7 +131,7 @@ def _load(page: ComparisonPage) -> Iterator[str]:
         yield f"Unequal load of the site: mean nodes in use by all jobs ({'; '.join(texts)})."
 
 
-def _pending(page: ComparisonPage) -> Iterator[str]:
+def _pending(page: ComparedArms) -> Iterator[str]:
     for (arm, summary), pending in zip(page.arm_summaries, page.pending_of_arms, strict=True):
         if pending:
             share = formatting.percent(min(pending / summary.jobs, 1.0)) if summary.jobs else "100"
@@ -141,7 +141,7 @@ def _pending(page: ComparisonPage) -> Iterator[str]:
             )
 
 
-def _gaps(page: ComparisonPage) -> Iterator[str]:
+def _gaps(page: ComparedArms) -> Iterator[str]:
     """Compare unknown values with all jobs; pending ones may still become known."""
     for metric, row in page.compared:
         if metric.name not in {"metadata_operations", "read_bytes"}:
@@ -156,7 +156,7 @@ def _gaps(page: ComparisonPage) -> Iterator[str]:
                 )
 
 
-def _upgrades(page: ComparisonPage) -> Iterator[str]:
+def _upgrades(page: ComparedArms) -> Iterator[str]:
     for at, text in page.upgrades:
         yield (
             f"Server upgrade on {timezone.localtime(at):%-d %b %Y %H:%M}: {text}. The meaning of "
