@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioportal.core.charts import timelines as charts
 
 if TYPE_CHECKING:
-    from ioportal.core.charts.time_axis import Figure
+    from collections.abc import Mapping, Sequence
+
+    from ioportal.core.charts.time_axis import Figure, Mark, TimeAxis
     from ioportal.core.charts.timelines import Chart
     from ioportal.core.timelines import Steps
-    from ioportal.web.overview.section import Section
 
 
 @dataclass(frozen=True)
 class LatencyChart:
     """Service and queue time of one source's requests."""
 
-    section: Section
     source: int
     chart: Chart
     steps: Steps
+    axis: TimeAxis
+    marks: Sequence[Mark]
 
     @property
     def script_id(self) -> str:
@@ -31,37 +33,36 @@ class LatencyChart:
     @property
     def figure(self) -> Figure:
         """The chart for Plotly."""
-        section = self.section
-        return charts.figure(self.chart, self.steps, section.window.axis, section.marks)
+        return charts.figure(self.chart, self.steps, self.axis, self.marks)
 
 
 @dataclass(frozen=True)
 class SourceChart:
-    """Rates of the busiest principals on one source."""
+    """Rates of the busiest principals on one source.
 
-    section: Section
+    Args:
+        source: primary key of a server or target.
+        name: its name.
+        script_id: the id of the element that carries the figure.
+        chart: what is drawn.
+        steps: the rates, by layer.
+        axis: the range.
+        marks: of the range.
+        links: addresses of layers; a click on a job opens its page.
+        latency: of its requests; None: unknown for targets.
+    """
+
     source: int
     name: str
-
-    @property
-    def steps(self) -> Steps:
-        """The rates, by layer."""
-        return self.section.steps(self.source)
-
-    @property
-    def script_id(self) -> str:
-        """The id of the element that carries the figure."""
-        return f"figure-{self.section.name}-{self.source}"
+    script_id: str
+    chart: Chart
+    steps: Steps
+    axis: TimeAxis
+    marks: Sequence[Mark]
+    links: Mapping[str, str]
+    latency: LatencyChart | None
 
     @property
     def figure(self) -> Figure:
-        """The chart for Plotly; a click on a job opens its page."""
-        section = self.section
-        chart = replace(section.chart, colours=lambda names: {n: section.colours[n] for n in names})
-        links = {layer.name: layer.address for layer in section.layers if layer.address}
-        return charts.figure(chart, self.steps, section.window.axis, section.marks, links=links)
-
-    @property
-    def latency(self) -> LatencyChart | None:
-        """The latency of its requests; None: unknown for targets."""
-        return self.section.latency(self.source)
+        """The chart for Plotly."""
+        return charts.figure(self.chart, self.steps, self.axis, self.marks, links=self.links)

@@ -213,7 +213,7 @@ class Rpcs(Section):
         )
         summed = frame.group_by(list(WINDOW), maintain_order=True).agg(pl.col(sums).sum())
         steps = self._steps(source, clipped(summed, self.attributed, sums), sums)
-        return LatencyChart(self, source, LATENCY, mean_times(steps))
+        return LatencyChart(source, LATENCY, mean_times(steps), self.window.axis, self.marks)
 
 
 SECTIONS: dict[str, type[Section]] = {section.name: section for section in (Operations, Rpcs)}

@@ -344,7 +344,22 @@ class Section(Observation):
             amounts[each.source] += each.amount
         sources = [(source, self.sources[source]) for source in self.observed_sources]
         sources.sort(key=lambda item: (-amounts[item[0]], item[1]))
-        return [SourceChart(self, source, name) for source, name in sources[:_MAX_CHARTS]]
+        chart = replace(self.chart, colours=lambda names: {n: self.colours[n] for n in names})
+        links = {layer.name: layer.address for layer in self.layers if layer.address}
+        return [
+            SourceChart(
+                source,
+                name,
+                f"figure-{self.name}-{source}",
+                chart,
+                self.steps(source),
+                self.window.axis,
+                self.marks,
+                links,
+                self.latency(source),
+            )
+            for source, name in sources[:_MAX_CHARTS]
+        ]
 
     @property
     def more_sources(self) -> int:

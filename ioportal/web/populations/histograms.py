@@ -16,12 +16,12 @@ from ioportal.jobs.charts import histograms as charts
 from ioportal.web.common import job_kinds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from ioportal.jobs.analysis.histograms import Bin, Histogram
+    from ioportal.jobs.analysis.histograms import Bin, Histogram, Scale
     from ioportal.jobs.populations.population_tables import Table
+    from ioportal.jobs.populations.selections import JobKind
     from ioportal.metrics import Metric
-    from ioportal.web.populations.page import PopulationPage
 
 
 _LEGEND_CHARACTERS = 60
@@ -30,16 +30,35 @@ _LEGEND_CHARACTERS = 60
 class HistogramPart:
     """The histogram of one metric, with table and export."""
 
-    def __init__(self, page: PopulationPage, metric: Metric) -> None:
-        self.metric = metric
-        self.kind = page.job_kind
-        self._page = page
-        self._tables = page.main_tables
+    def __init__(
+        self,
+        metric: Metric,
+        histogram: Histogram,
+        tables: Sequence[Table],
+        kind: JobKind,
+        scale: Scale,
+        *,
+        as_shares: bool,
+        address: str,
+    ) -> None:
+        """Describe a histogram.
 
-    @property
-    def histogram(self) -> Histogram:
-        """Counts by bin."""
-        return self._page.comparison.histograms[self.metric.name, self._page.scale]
+        Args:
+            metric: the values.
+            histogram: counts by bin.
+            tables: the populations.
+            kind: of the jobs.
+            scale: of the bins.
+            as_shares: whether bars are shares of a population.
+            address: the query of the page.
+        """
+        self.metric = metric
+        self.histogram = histogram
+        self.kind = kind
+        self._tables = tables
+        self._scale = scale
+        self._as_shares = as_shares
+        self._address = address
 
     @property
     def script_id(self) -> str:
@@ -49,7 +68,7 @@ class HistogramPart:
     @property
     def exports_url(self) -> str:
         """The URL of the export, without the format."""
-        return f"{reverse('histogram', args=[self.metric.name])}?{self._page.address}"
+        return f"{reverse('histogram', args=[self.metric.name])}?{self._address}"
 
     @property
     def is_empty(self) -> bool:
@@ -65,8 +84,8 @@ class HistogramPart:
             self.each,
             self._label,
             tick,
-            self._page.scale,
-            self._page.as_shares,
+            self._scale,
+            self._as_shares,
             self.kind.plural,
         )
         links = self._links[0] if self._links else []

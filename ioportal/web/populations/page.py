@@ -237,7 +237,18 @@ class PopulationPage(SelectedJobs):
     def histograms(self) -> list[HistogramPart]:
         """Histograms of the main metrics."""
         columns = self.layout.by_metric
-        return [HistogramPart(self, columns[name].metric) for name in self.job_kind.bounds]
+        return [
+            HistogramPart(
+                columns[name].metric,
+                self.comparison.histograms[name, self.scale],
+                self.main_tables,
+                self.job_kind,
+                self.scale,
+                as_shares=self.as_shares,
+                address=self.address,
+            )
+            for name in self.job_kind.bounds
+        ]
 
     @property
     def comparison_fields(self) -> list[tuple[str, str]]:
