@@ -17,8 +17,8 @@ from django.db.models import Sum
 from django.db.models.functions import Greatest, Least
 from psycopg import sql
 
-from ioportal.load.analysis.slowness import TIMES, Slowdown, SlownessCriteria, slow_intervals
-from ioportal.load.analysis.waiting import BASELINES, MIN_BASELINE_WINDOWS
+from ioportal.load.analysis.slowness import TIMES, SlownessCriteria, slow_intervals
+from ioportal.load.analysis.waiting import BASELINES, MIN_BASELINE_WINDOWS, Slowdown
 from ioportal.load.models import Baseline, PinnedBaseline
 from ioportal.site.models import Server
 from ioportal.telemetry import buckets, levels, piecewise, rollups

@@ -12,8 +12,7 @@ from django.db.models import Q
 
 from ioportal.load import baselines
 from ioportal.load.analysis.replay.impact_by_group import PARTS, QUEUES
-from ioportal.load.analysis.slowness import Slowdown
-from ioportal.load.analysis.waiting import GROUPS, REQUESTS, Impact
+from ioportal.load.analysis.waiting import GROUPS, REQUESTS, Impact, Slowdown
 from ioportal.load.analysis.waiting import impact as impact_of
 from ioportal.load.analysis.waiting import latency as latency_of
 from ioportal.load.analysis.waiting import requests as requests_of

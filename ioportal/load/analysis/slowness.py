@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from ioportal.load.analysis.waiting import US_PER_S, WINDOW
+from ioportal.load.analysis.waiting import US_PER_S, WINDOW, Slowdown
 
 TIMES = {
     "server": pl.Int64(),
@@ -15,17 +15,6 @@ TIMES = {
     "took_us": pl.Float64(),  # arrival to end, of all RPCs with a known baseline
     "usual_us": pl.Float64(),  # baseline of as many RPCs of the same kinds
 }
-
-
-@dataclass(frozen=True)
-class Slowdown:
-    """An interval in which a server's RPCs took longer than usual."""
-
-    server: int
-    start: datetime
-    end: datetime
-    factor: float  # time relative to usual, in the worst window
-    waited_s: float  # time beyond usual, of all RPCs
 
 
 @dataclass(frozen=True)

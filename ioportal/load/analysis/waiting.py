@@ -15,8 +15,8 @@ import polars as pl
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
-    from ioportal.load.analysis.slowness import Slowdown
 
 WINDOW = timedelta(seconds=10)
 WINDOWS = {  # rows with the same key are summed
@@ -61,6 +61,17 @@ US_PER_S = 1e6
 
 _KIND = ("server", "service", "opcode")
 _MOMENT = ("server", "service", "start")
+
+
+@dataclass(frozen=True)
+class Slowdown:
+    """An interval in which a server's RPCs took longer than usual."""
+
+    server: int
+    start: datetime
+    end: datetime
+    factor: float  # time relative to usual, in the worst window
+    waited_s: float  # time beyond usual, of all RPCs
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from datetime import datetime
 
-    from ioportal.load.analysis.slowness import Slowdown, SlownessCriteria
+    from ioportal.load.analysis.slowness import SlownessCriteria
+    from ioportal.load.analysis.waiting import Slowdown
 
 _BASELINE_PERIOD = timedelta(days=1)
 _BASELINE_STEP = timedelta(minutes=10)  # periods end at multiples

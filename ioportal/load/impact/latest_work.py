@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from ioportal.load.analysis.slowness import Slowdown
+    from ioportal.load.analysis.waiting import Slowdown
     from ioportal.load.top_consumers import PrincipalKey
 
 _NOW = timedelta(seconds=30)  # before the end of the latest complete window: slow in it

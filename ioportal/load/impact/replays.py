@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ioportal.load.analysis.replay.impact_by_group import QueueHarms
     from ioportal.load.analysis.replay.server import Plateau
     from ioportal.load.analysis.replay.spared_waiting import Queue
-    from ioportal.load.analysis.slowness import Slowdown
+    from ioportal.load.analysis.waiting import Slowdown
 
 DELAY = timedelta(seconds=2 * SLICE_S)  # until agents have sent the demand of a second
 # After the end of a queue, until it is evaluated.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
     from django.utils.safestring import SafeString
 
-    from ioportal.load.analysis.slowness import Slowdown
+    from ioportal.load.analysis.waiting import Slowdown
     from ioportal.load.principals import Name
     from ioportal.web.incidents.queue_rows import QueueRow
 

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from ioportal.load.analysis.slowness import TIMES, Slowdown, SlownessCriteria, slow_intervals
+from ioportal.load.analysis.slowness import TIMES, SlownessCriteria, slow_intervals
+from ioportal.load.analysis.waiting import Slowdown
 
 NOON = datetime(2017, 7, 5, 12, tzinfo=UTC)
 
