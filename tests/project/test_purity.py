@@ -1,10 +1,12 @@
-"""Collectors, rules, analysis and charts run without a portal."""
+"""Collectors, rules, analysis and charts run without a portal; imports have no circles."""
 
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 from django.apps import apps
 
@@ -87,3 +89,13 @@ def test_the_label_of_an_app_is_the_name_of_its_folder():
     ours = [app for app in apps.get_app_configs() if app.name.startswith("ioportal.")]
 
     assert [app.label for app in ours] == [app.name.rpartition(".")[2] for app in ours]
+
+
+def test_no_files_import_each_other():
+    """Not even for type hints."""
+    graph = grimp.build_graph("bench", "collectors", "ioportal", "simulator", cache_dir=None)
+    imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+
+    TopologicalSorter(imported).prepare()  # raises CycleError
+
+    assert "ioportal.urls" in imported
