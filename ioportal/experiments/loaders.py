@@ -27,11 +27,11 @@ from ioportal.experiments.models import (
     SystemCall,
     SystemCallWindow,
 )
-from ioportal.ingest import reconciliation
 from ioportal.ingest.loaders import FILE_LOADERS, NAMED
 from ioportal.ingest.loaders.common import needed
 from ioportal.ingest.loading import Loader, Refused
 from ioportal.ingest.models import Segment
+from ioportal.ingest.reconciliation.comparing import STORED
 from ioportal.site import name_ids
 from ioportal.telemetry.copy import copy_frame
 
@@ -206,7 +206,7 @@ def register() -> None:
             tables.PAIR_TRANSFERS: PairTransfersLoader,
         }
     )
-    reconciliation.STORED.update(dict.fromkeys((tables.RUNS, *MEASUREMENTS), _stored))
+    STORED.update(dict.fromkeys((tables.RUNS, *MEASUREMENTS), _stored))
 
 
 def _stored(segment: Segment) -> int:

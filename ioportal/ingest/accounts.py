@@ -11,7 +11,7 @@ from django.db.models import Max
 
 from collectors import tables
 from ioportal.ingest.attribution import namesakes
-from ioportal.ingest.reconciliation import attributed_operations
+from ioportal.ingest.reconciliation.comparing import attributed_operations
 from ioportal.jobs.models import WorkloadJob
 from ioportal.site.models import Target
 from ioportal.telemetry.models import JobSnapshot, Principal, ServiceSnapshot, TargetSnapshot

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from ioportal.core.units import Unit
 from ioportal.ingest.models import Segment
-from ioportal.ingest.reconciliation import attributed_operations
+from ioportal.ingest.reconciliation.comparing import attributed_operations
 from ioportal.site.models import Filesystem
 from ioportal.web.common import exports
 from ioportal.web.common.pagination import COUNTED, CountedPaginator

@@ -12,7 +12,7 @@ from django.db.models import Max, Min
 
 from ioportal.ingest import attribution_stage
 from ioportal.ingest.models import Segment
-from ioportal.ingest.reconciliation import Comparison, compare
+from ioportal.ingest.reconciliation.comparing import Comparison, compare
 from ioportal.telemetry import commands, piecewise, rollups
 from ioportal.telemetry.models import Coverage
 from ioportal.telemetry.stage_runs import drain

@@ -16,8 +16,8 @@ from django.db.models.functions import Coalesce
 
 from collectors import tables
 from collectors.tables import OPERATIONS, REQUEST_COUNTERS
-from ioportal.ingest import expected_operations, panda_links
 from ioportal.ingest.models import AccountingRecord, LateRows, SegmentPart
+from ioportal.ingest.reconciliation import expected_operations, panda_links
 from ioportal.site.models import Counter
 from ioportal.telemetry import levels
 from ioportal.telemetry.models import Principal, RetentionLog, floor_to_window
