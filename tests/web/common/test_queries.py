@@ -53,7 +53,7 @@ def test_numbers_of_queries_do_not_grow_with_data(as_staff, loaded):
         "/ranking/?of=task&per=node_hour": 14,
         "/projects/p11/": 36,
         "/ingest/?format=csv": 3,
-        f"/ingest/files/{segment}/": 7,
+        f"/ingest/files/{segment}/": 8,
         "/ingest/coverage/": 28,
         "/ingest/nids/": 7,
         "/ingest/storage/": 36,
