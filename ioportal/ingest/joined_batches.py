@@ -18,7 +18,7 @@ from collectors import tables
 from collectors.formats import BY_NAME
 from ioportal.ingest.models import Batch, DirtyDeltas, DirtyExports, Segment, SegmentPart, Stream
 from ioportal.telemetry import levels, retention
-from ioportal.telemetry.models import floor_to_window
+from ioportal.telemetry.models import LARGEST_BIGINT, floor_to_window
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,7 +174,7 @@ def _join_day(stream: Stream, before: datetime) -> bool:
         "stream": stream.stream,
         "until": until,
         "name": str(stream.source),
-        "largest": 2**63 - 1,
+        "largest": LARGEST_BIGINT,
     }
     with connection.cursor() as cursor:
         cursor.execute(_RUNS, values)

@@ -19,11 +19,11 @@ from collectors.tables import OPERATIONS, REQUEST_COUNTERS
 from ioportal.ingest.models import AccountingRecord, LateRows, SegmentPart
 from ioportal.ingest.reconciliation import expected_operations, panda_links
 from ioportal.site.models import Counter
-from ioportal.telemetry import levels
-from ioportal.telemetry.models import Principal, RetentionLog, floor_to_window
+from ioportal.telemetry import levels, retention
+from ioportal.telemetry.models import Principal, floor_to_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from django.db.models import QuerySet
@@ -90,7 +90,8 @@ def attributed_operations(segments: Collection[Segment]) -> dict[Principal, int]
         group = [segment for segment in segments if segment.table is table]
         if not group:
             continue
-        rows = _within(level, group).values_list("kind").annotate(amount=Sum(amount))
+        rows = _within(level, group, _keys(group)).values_list("kind")
+        rows = rows.annotate(amount=Sum(amount))
         for kind, number in rows:
             operations[Principal(kind)] += int(number)
     return dict(operations)  # a template would look up `items` as a key of a defaultdict
@@ -99,9 +100,10 @@ def attributed_operations(segments: Collection[Segment]) -> dict[Principal, int]
 def _compare(group: list[Segment]) -> list[Comparison]:
     """Compare segments of one table, all from files or all from agents."""
     retained = _Retained(group)
-    stored = _stored(group)
+    keys = _keys(group)
+    stored = _stored(group, keys)
     expected = _expected(group, retained)
-    attributed = _attributed(group) if expected else {}
+    attributed = _attributed(group, keys) if expected else {}
     comparisons = []
     for segment in group:
         sentences = [*_contradictions(segment)]
@@ -146,7 +148,7 @@ def _raw(group: Sequence[Segment]) -> _Rows | None:
 
 def _dropped(level: Level, group: Sequence[Segment]) -> set[int]:
     """Return the segments of which rows of a level may be dropped."""
-    log = list(RetentionLog.objects.filter(table=level.table).values_list("start", "end"))
+    log = retention.dropped([level], *retention.ALWAYS)
     return {
         segment.pk
         for segment in group
@@ -187,8 +189,7 @@ def _after_dropped_reads(batches: Sequence[Segment], raw: set[int]) -> set[int]:
     polls = [(pk, (target, starts[pk])) for pk, target in expected_operations.targets_of(starts)]
     reads = expected_operations.last_reads({poll for _, poll in polls})
     after = {(pk, reads[poll]) for pk, poll in polls if poll in reads}
-    log = RetentionLog.objects.filter(table=levels.JOB_SNAPSHOTS.table)
-    dropped = list(log.values_list("start", "end")) if after else []
+    dropped = retention.dropped([levels.JOB_SNAPSHOTS], *retention.ALWAYS) if after else []
     return {
         pk
         for pk, read_at in after
@@ -213,32 +214,31 @@ def _missing(segment: Segment, records: int, operations: int) -> Iterator[str]:
         yield f"{segment.operations} operations were counted, {operations} are stored"
 
 
-def _stored(group: Sequence[Segment]) -> dict[int, tuple[int, int]]:
+def _stored(group: Sequence[Segment], keys: Mapping[int, int]) -> dict[int, tuple[int, int]]:
     """Return the numbers of raw rows and their operations by segment."""
     table = group[0].table
     found: dict[int, tuple[int, int]] = {segment.pk: (0, 0) for segment in group}
     if stored := STORED.get(table):
         return {segment.pk: (stored(segment), 0) for segment in group}
     if raw := _raw(group):
-        sums = _within(raw.level, group).values_list("segment_id")
+        sums = _within(raw.level, group, keys).values_list("segment_id")
         amount = _requests() if table is tables.SERVICE_COUNTERS else raw.operations
-        segments = _keys(group)
         for key, records, operations in sums.annotate(
             records=Count("segment_id"), amount=Sum(amount)
         ):
-            earlier = found[segments[key]]
-            found[segments[key]] = earlier[0] + records, earlier[1] + int(operations or 0)
+            earlier = found[keys[key]]
+            found[keys[key]] = earlier[0] + records, earlier[1] + int(operations or 0)
         return found
     records = AccountingRecord.objects.filter(segment__in=found).values_list("segment")
     return found | {pk: (number, 0) for pk, number in records.annotate(number=Count("pk"))}
 
 
-def _within(level: Level, group: Sequence[Segment]) -> QuerySet[Any]:
+def _within(level: Level, group: Sequence[Segment], keys: Collection[int]) -> QuerySet[Any]:
     """Return the rows of segments of one table in their time."""
     starts = [floor_to_window(segment.start) for segment in group if segment.start]
     ends = [segment.end for segment in group if segment.end]
     every: QuerySet[Any] = level.model._default_manager.all()  # noqa: SLF001  (documented name)
-    rows = every.filter(segment_id__in=list(_keys(group)))
+    rows = every.filter(segment_id__in=list(keys))
     if not starts or not ends:
         return rows.none()
     rows = rows.filter(**{f"{level.time}__lte": max(ends)})
@@ -258,14 +258,13 @@ def _requests() -> Any:
     return Case(When(counter_id__in=counters, then=F("samples")), default=Value(0))
 
 
-def _attributed(group: Sequence[Segment]) -> dict[int, int]:
+def _attributed(group: Sequence[Segment], keys: Mapping[int, int]) -> dict[int, int]:
     """Return the attributed operations by segment."""
     level, operations = _ATTRIBUTED[group[0].table]
-    sums = _within(level, group).values_list("segment_id").annotate(amount=Sum(operations))
-    segments = _keys(group)
+    sums = _within(level, group, keys).values_list("segment_id")
     found: dict[int, int] = defaultdict(int)
-    for key, number in sums:
-        found[segments[key]] += int(number)
+    for key, number in sums.annotate(amount=Sum(operations)):
+        found[keys[key]] += int(number)
     return found
 
 

@@ -106,8 +106,12 @@ class MetadataLoad:
         """Whether newer data is overdue."""
         if self.window is None:
             return False
-        poll_gap = max(target.poll_gap for target in self._mdts)
-        return timezone.now() - self.until > poll_gap
+        return timezone.now() - self.until > self._poll_gap
+
+    @property
+    def _poll_gap(self) -> timedelta:
+        """The longest poll interval without a gap."""
+        return max(target.poll_gap for target in self._mdts)
 
     @cached_property
     def _step(self) -> timedelta:
@@ -133,9 +137,9 @@ class MetadataLoad:
     def _rows(self) -> pl.DataFrame:
         if self.window is None:
             return pl.DataFrame(schema=_COLUMNS)
-        longest = max(target.poll_gap for target in self._mdts)
+        start, end = self.window.start, self.window.end
         rows = target_load(
-            self._observed_until.keys(), self.window.start, self.window.end, self._step, longest
+            self._observed_until.keys(), start, end, self._step, longest=self._poll_gap
         )
         return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
