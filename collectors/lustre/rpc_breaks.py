@@ -16,7 +16,7 @@ from collectors.lustre.rpc_records import JOB_CHARACTERS
 from collectors.source import Chunk, newlines
 
 _HANDLED = HANDLED.encode()
-_LABEL = b"pname:cluuid+ref:pid:xid:nid:opc"  # longer than a job id, like the tail
+LABEL = b"pname:cluuid+ref:pid:xid:nid:opc"  # longer than a job id, like the tail
 _TAIL = re.compile(rb"Request process?ed in -?[0-9]+us \(-?[0-9]+us total\)")
 
 
@@ -30,11 +30,11 @@ def end_of_record(text: bytes, start: int, end: int) -> int:
     """
     if (
         _TAIL.search(text, start, end)
-        or (label := text.find(_LABEL, start, end)) < 0
+        or (label := text.find(LABEL, start, end)) < 0
         or text.find(_HANDLED, start, label) < 0
     ):
         return end
-    following = text.find(_LABEL, end)
+    following = text.find(LABEL, end)
     until = len(text) if following < 0 else text.rfind(b"\n", end, following)
     tail = _TAIL.search(text, end, until)
     if tail is None or text.count(b"\n", end, tail.start()) > JOB_CHARACTERS:
@@ -68,7 +68,7 @@ def whole_records(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
 def _unfinished(text: bytes) -> int | None:
     """Return the start of the last record if it has no timing tail, else None."""
-    label = text.rfind(_LABEL)
+    label = text.rfind(LABEL)
     if label < 0 or _TAIL.search(text, label):
         return None
     start = text.rfind(b"\n", 0, label) + 1

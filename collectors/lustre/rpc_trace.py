@@ -32,11 +32,12 @@ from collectors.lustre.rpc_plain import Plain, read_plain, records_of
 from collectors.lustre.rpc_records import LATEST_S, Records, is_timed
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.lustre.rpc_seconds import SlowSeconds
+from collectors.lustre.rpc_windows import WINDOW_S
 from collectors.parsed import Account, Parsed
 from collectors.source import Chunk, Lines, cleaned
 from collectors.tables import REJECTS, RPC_SECONDS, RPC_WINDOWS
 
-WINDOW_US = 10_000_000
+WINDOW_US = WINDOW_S * 1_000_000
 PART_CHUNKS = 40  # larger parts give fewer window rows
 
 _HANDLED = HANDLED.encode()

@@ -9,7 +9,7 @@ import polars as pl
 from django.db.models import Exists, OuterRef
 
 from collectors.format import Origin as InputOrigin
-from collectors.lustre import rpc_extents
+from collectors.lustre import rpc_extents, rpc_windows
 from ioportal.ingest import stream_coverage
 from ioportal.ingest.checks import MAX_CLOCK_LEAD
 from ioportal.ingest.loaders.common import (
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 # Windows that are merged, sorted and copied together: parts of a file end within windows, and
 # inserting in the order of the index is 1.5 times as fast.
 _ROWS_TOGETHER = 500_000
+# Sorting by a single number takes half the time; a start is below 2**32 until 2106.
+_INDEX = pl.col("nid_id").cast(pl.Int64) * 2**32 + pl.col("start").dt.epoch("s")
 
 
 class _Windows:
@@ -96,7 +98,10 @@ class _Windows:
     def _append(self) -> None:
         windows = pl.concat(self._waiting)
         self._waiting.clear()
-        rows = _merged(self._with_ids(windows, self._nids.ids))
+        named = self._with_ids(windows, self._nids.ids)
+        rows = rpc_windows.merged(
+            named, "nid_id", "start", "source_job_id", "service_id", "opcode"
+        ).sort(_INDEX)
         copy_frame(RpcWindow, self._of_segment(rows))
         self._segment.records += rows.height
 
@@ -219,23 +224,3 @@ class TraceBatchLoader:
                 if not stream_coverage.give_way(other, extent, segment):
                     raise overlap(segment, segment_of(other), f"server {self._server}")
         stream_coverage.add(self._batch, Coverage.Source.RPC_TRACE, self._server.pk, extents)
-
-
-def _merged(windows: pl.DataFrame) -> pl.DataFrame:
-    """Add up rows of the same window; sort by the index."""
-    minima = pl.col("service_us_min", "queue_us_min")
-    return (
-        windows.lazy()
-        # Three times as fast as inside the aggregation.
-        .with_columns(pl.when(pl.col("timed") > 0).then(minima))
-        .group_by("nid_id", "start", "source_job_id", "service_id", "opcode")
-        .agg(
-            pl.sum("count", "timed", "service_us_sum", "total_us_sum"),
-            pl.min("service_us_min", "queue_us_min", "first"),
-            pl.max("service_us_max", "queue_us_max", "last"),
-        )
-        .with_columns(minima.fill_null(0))
-        # Sorting by a single number takes half the time; a start is below 2**32 until 2106.
-        .sort(pl.col("nid_id").cast(pl.Int64) * 2**32 + pl.col("start").dt.epoch("s"))
-        .collect()
-    )
