@@ -16,9 +16,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from collectors.format import AgentInput, Format, Origin
 from collectors.formats import BY_NAME, FORMATS
+from collectors.tables import RPC_WINDOWS
 
 KINDS: tuple[AgentInput, ...] = get_args(AgentInput)
 _LOG_EVERY_S = 5.0
+_TRACE_EVERY_S = 1.0  # a window is read as soon as it is complete
 _POLL_EVERY_S = 60.0
 _SPOOL_BYTES = 1_000_000_000
 
@@ -127,15 +129,19 @@ def _source(section: "_Section", folder: Path) -> SourceConfig:
         path="" if kind == "command" else _absolute(section, kind),
         command=section.texts(kind) if kind == "command" else (),
         token_file=folder / section.text("token_file"),
-        every_s=section.duration(
-            "every", _LOG_EVERY_S if kind in {"file", "pipe"} else _POLL_EVERY_S
-        ),
+        every_s=section.duration("every", _every_s(form, kind)),
         origin=_origin(section, needs_zone=form.has_local_times),
         timeout_s=section.duration("timeout", 60.0),
         look_back_s=section.duration("look_back", 3600.0),
         idle_s=section.duration("job_cleanup_interval", 600.0),
         settled_s=section.duration("settled", 60.0 if kind == "folder" else 5.0),
     )
+
+
+def _every_s(form: Format, kind: AgentInput) -> float:
+    if kind not in {"file", "pipe"}:
+        return _POLL_EVERY_S
+    return _TRACE_EVERY_S if form.table is RPC_WINDOWS else _LOG_EVERY_S
 
 
 def _absolute(section: "_Section", kind: str) -> str:

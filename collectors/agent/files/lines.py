@@ -65,7 +65,7 @@ class LineReader:
         is_finished = False  # no more writes to the file
         while file := self._log.find(position):
             position = begin = file.position
-            for part in self._parts(file, is_finished=is_finished):
+            for part in self.parts(file, is_finished=is_finished):
                 position = part.end
                 context, coverage = self.advance(context, part)
                 yield Reading(
@@ -101,10 +101,16 @@ class LineReader:
         """Return the context after a part, and the coverage of the part."""
         return context, []
 
-    def _parts(self, file: OpenFile, *, is_finished: bool) -> Iterator[Part]:
+    def ready(self) -> Callable[[bytes], int]:
+        """Return a function that returns how many bytes of new lines can be read already."""
+        return len
+
+    def parts(self, file: OpenFile, *, is_finished: bool) -> Iterator[Part]:
         """Parse the file's new lines; each part ends at the end of a chunk."""
         begin, lines, parsed = file.position, file.position.lines, []
-        chunks = file.chunks(at_most=self._chunks_at_once, is_finished=is_finished)
+        chunks = file.chunks(
+            at_most=self._chunks_at_once, is_finished=is_finished, ready=self.ready()
+        )
         for more in self._parse(ChunkedLines(chunks)):
             parsed.append(more)
             lines += more.account.lines

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -66,14 +66,20 @@ class OpenFile:
         return os.fstat(self._file.fileno()).st_mtime_ns
 
     def chunks(
-        self, *, at_most: int | None = None, until: int | None = None, is_finished: bool = False
+        self,
+        *,
+        at_most: int | None = None,
+        until: int | None = None,
+        is_finished: bool = False,
+        ready: Callable[[bytes], int] = len,
     ) -> Iterator[Chunk]:
         """Yield the whole lines that exist after the position.
 
         Args:
             at_most: maximum number of chunks.
             until: offset of a line's end at which to stop.
-            is_finished: the file is complete, so its last line may lack a newline.
+            is_finished: the file is complete: its last line may lack a newline, and all are ready.
+            ready: returns the length of the first lines of a text that can be read already.
 
         Raises:
             OSError: the file is UTF-16, whose lines cannot be followed byte by byte.
@@ -84,7 +90,7 @@ class OpenFile:
         while count != at_most:
             position = self.position
             size = CHUNK_BYTES if until is None else min(CHUNK_BYTES, until - position.offset)
-            text, end = self._lines(size, is_finished=is_finished)
+            text, end = self._lines(size, ready, is_finished=is_finished)
             if not text:
                 return
             lines = newlines(text) + (not text.endswith(b"\n"))
@@ -124,12 +130,15 @@ class OpenFile:
             changed_ns=status.st_mtime_ns,
         )
 
-    def _lines(self, size: int, *, is_finished: bool) -> tuple[bytes, int]:
+    def _lines(
+        self, size: int, ready: Callable[[bytes], int], *, is_finished: bool
+    ) -> tuple[bytes, int]:
         """Return whole lines, and the offset of their end; b"" if there are none."""
         start = self.position.offset
         text = os.pread(self._file.fileno(), self._to_newline(start, size), start)
         end = text.rfind(b"\n") + 1
         if end:
+            end = end if is_finished else ready(text[:end])
             return clean_lines(text[:end]), start + end
         line = text[:LINE_BYTES]
         start += len(text)

@@ -1,9 +1,11 @@
 """Reading of growing RPC traces, without records that were dumped twice."""
 
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,13 +13,13 @@ from typing import Any
 import polars as pl
 
 from collectors.agent import logs
-from collectors.agent.delivery.batches import Coverage
+from collectors.agent.delivery.batches import BATCH_ROWS, Coverage
 from collectors.agent.files.folders import FolderReader
 from collectors.agent.files.lines import ChunkedLines, Context, LineReader, Part
-from collectors.agent.files.open_file import Position
+from collectors.agent.files.open_file import OpenFile, Position
 from collectors.agent.files.tail import LogTail
 from collectors.agent.reader import Reading
-from collectors.lustre import rpc_extents, rpc_trace
+from collectors.lustre import rpc_extents, rpc_trace, rpc_windows
 from collectors.lustre.rpc_repeats import RepeatedRecords
 from collectors.lustre.rpc_seconds import SPAN_S, SlowSeconds
 from collectors.parsed import Parsed
@@ -48,6 +50,9 @@ class TraceReader(LineReader):
     The context has the end of the trace's coverage (`covered`), and the start of `recent` parts
     whose records later parts depend on. After a restart these parts are read again, without
     shipping.
+
+    The records of a window are read together, once its end has passed: a portal stores, attributes
+    and keeps each window of a batch.
     """
 
     def __init__(self, log: LogTail) -> None:
@@ -62,6 +67,21 @@ class TraceReader(LineReader):
         except BaseException:
             self._memory = None  # it may contain records that were not committed
             raise
+
+    def ready(self) -> Callable[[bytes], int]:
+        """Return a function that returns the length of new lines up to the current window."""
+        return partial(rpc_windows.before_window, start_s=rpc_windows.current_window_s(time.time()))
+
+    def parts(self, file: OpenFile, *, is_finished: bool) -> Iterator[Part]:
+        """Parse the file's new lines; join parts, and their rows of the same window."""
+        waiting: list[Part] = []
+        for part in super().parts(file, is_finished=is_finished):
+            waiting.append(part)
+            if sum(parsed.table.height for each in waiting for parsed in each.parsed) > BATCH_ROWS:
+                yield _joined(waiting)
+                waiting = []
+        if waiting:
+            yield _joined(waiting)
 
     def advance(self, context: Context, part: Part) -> tuple[Context, list[Coverage]]:
         """Return the context after a part, and the coverage of the part."""
@@ -125,6 +145,13 @@ class TraceFolderReader(FolderReader):
                 for _ in memory.parse(self.open(Path(path))):
                     pass
         return memory
+
+
+def _joined(parts: list[Part]) -> Part:
+    whole = Parsed.joined(RPC_WINDOWS, (parsed for part in parts for parsed in part.parsed))
+    windows = rpc_windows.merged(whole.table, "start", "nid", "job", "service", "opcode")
+    parsed = replace(whole, table=windows.select(*RPC_WINDOWS.columns))
+    return Part(parts[0].begin, parts[-1].end, [parsed])
 
 
 def _advance(context: Context, parsed: list[Parsed], begin: Any) -> tuple[Context, list[Coverage]]:

@@ -23,7 +23,7 @@ def test_defaults_of_a_minimal_configuration(tmp_path):
     [source] = loaded.sources
 
     assert loaded.spool_bytes == 1_000_000_000
-    assert (source.kind, source.path, source.every_s) == ("file", "/var/log/x", 5)
+    assert (source.kind, source.path, source.every_s) == ("file", "/var/log/x", 1)
     assert source.token_file == tmp_path / "t"
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from collectors.agent.files import tail
 from collectors.agent.files.open_file import OpenFile
 from collectors.agent.files.tail import LogTail
 from collectors.agent.files.traces import TraceReader
-from tests.collectors.agent.traces import trace
+from tests.collectors.agent.traces import FIRST_SECOND, TRACE, trace
 from tests.properties import examples
 
 
@@ -161,6 +162,44 @@ def test_a_file_that_vanishes_before_it_is_opened_is_skipped(site, monkeypatch):
     site.poll()
 
     assert site.read == site.written == 33
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Set the agent's time, in seconds after the first record."""
+
+    def set_to(after_s):
+        monkeypatch.setattr("time.time", lambda: FIRST_SECOND + after_s)
+
+    return set_to
+
+
+def test_each_window_of_a_growing_trace_is_read_once_and_whole(site, clock):
+    keys = []
+    for second in range(1, 33):
+        site.append(1000)
+        clock(second)
+        for reading in site.reader.read(site.checkpoint):
+            site.commit(reading)
+            rows = pl.concat([batch.rows for batch in reading.batches])
+            keys += rows.select("start", "nid", "opcode").rows()
+    assert site.read == 30_000
+    assert len(keys) == len(set(keys)) == 3 * 7  # windows of each NID
+
+    clock(41)
+    site.poll()
+    assert site.read == site.written
+
+
+def test_a_record_of_next_year_does_not_delay_others(site, clock):
+    clock(1)
+    site.append(1000)
+    site.poll()
+    assert site.read == 10
+    with site.log.open("a") as log:
+        log.write(TRACE.format(second=FIRST_SECOND + 31_536_000, micro=0, xid=1, nid=1))
+    site.poll()
+    assert site.read == site.written + 1
 
 
 def test_a_line_longer_than_a_chunk_is_one_line(site):
