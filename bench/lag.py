@@ -21,6 +21,7 @@ from django.test import Client
 from bench import inputs, portal
 from bench.figures import Figure, say
 from bench.load import Load, Written
+from ioportal.telemetry.models import RpcWindow
 from ioportal.web.overview.query import REFRESH_S
 
 if TYPE_CHECKING:
@@ -92,6 +93,15 @@ def measure(rate: int, seconds: int) -> Iterator[Figure]:
                 "s",
                 at_most=goal if percent == 95 else None,  # noqa: PLR2004
             )
+    yield Figure(
+        "lag_rows", f"{prefix}: rows stored / windows needed", _rows_by_window(), "x", at_most=1.1
+    )
+
+
+def _rows_by_window() -> float:
+    """Return the rows of raw windows, per window of a NID, job id, service and opcode."""
+    keys = ("server_id", "start", "nid_id", "source_job_id", "service_id", "opcode")
+    return RpcWindow.objects.count() / RpcWindow.objects.values(*keys).distinct().count()
 
 
 def _watched(
