@@ -101,7 +101,8 @@ def measure(rate: int, seconds: int) -> Iterator[Figure]:
 def _rows_by_window() -> float:
     """Return the rows of raw windows, per window of a NID, job id, service and opcode."""
     keys = ("server_id", "start", "nid_id", "source_job_id", "service_id", "opcode")
-    return RpcWindow.objects.count() / RpcWindow.objects.values(*keys).distinct().count()
+    windows: int = RpcWindow.objects.values(*keys).distinct().count()
+    return RpcWindow.objects.count() / windows
 
 
 def _watched(
