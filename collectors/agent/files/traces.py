@@ -6,14 +6,14 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from collectors.agent import logs
-from collectors.agent.delivery.batches import BATCH_ROWS, Coverage
+from collectors.agent.delivery.batches import Coverage
 from collectors.agent.files.folders import FolderReader
 from collectors.agent.files.lines import ChunkedLines, Context, LineReader, Part
 from collectors.agent.files.open_file import OpenFile, Position
@@ -27,6 +27,7 @@ from collectors.source import Lines, Source
 from collectors.tables import RPC_WINDOWS
 
 PARTS_REMEMBERED = 100
+PARTS_JOINED = 4  # more than a window of 100,000 RPC/s; a stop of the agent waits for them
 _SPAN = timedelta(seconds=SPAN_S)  # longer than `rpc_repeats.SPAN_US`
 
 _LOG = logs.Log(__name__)
@@ -74,14 +75,9 @@ class TraceReader(LineReader):
 
     def parts(self, file: OpenFile, *, is_finished: bool) -> Iterator[Part]:
         """Parse the file's new lines; join parts, and their rows of the same window."""
-        waiting: list[Part] = []
-        for part in super().parts(file, is_finished=is_finished):
-            waiting.append(part)
-            if sum(parsed.table.height for each in waiting for parsed in each.parsed) > BATCH_ROWS:
-                yield _joined(waiting)
-                waiting = []
-        if waiting:
-            yield _joined(waiting)
+        parts = super().parts(file, is_finished=is_finished)
+        while some := list(islice(parts, PARTS_JOINED)):
+            yield _joined(some)
 
     def advance(self, context: Context, part: Part) -> tuple[Context, list[Coverage]]:
         """Return the context after a part, and the coverage of the part."""

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.agent.files import tail
+from collectors.agent.files import open_file, tail, traces
 from collectors.agent.files.open_file import OpenFile
 from collectors.agent.files.tail import LogTail
 from collectors.agent.files.traces import TraceReader
+from collectors.lustre import rpc_trace
 from tests.collectors.agent.traces import FIRST_SECOND, TRACE, trace
 from tests.properties import examples
 
@@ -188,6 +189,18 @@ def test_each_window_of_a_growing_trace_is_read_once_and_whole(site, clock):
 
     clock(41)
     site.poll()
+    assert site.read == site.written
+
+
+def test_a_long_backlog_is_read_in_bounded_steps(site, monkeypatch):
+    monkeypatch.setattr(open_file, "CHUNK_BYTES", 3_000)
+    monkeypatch.setattr(rpc_trace, "PART_CHUNKS", 1)
+    site.append(1000)  # 100 chunks of the same window
+    readings = list(site.reader.read(site.checkpoint))
+    for reading in readings:
+        site.commit(reading)
+
+    assert len(readings) > 1000 / 11 / traces.PARTS_JOINED
     assert site.read == site.written
 
 
